@@ -45,13 +45,18 @@ HELP = """
     true;
 """
 
-# In a page before it draws: what is written on its canvases, in order.
+# In a page before it draws: what is written on its canvases, and the dashed lines, in order.
 WRITTEN = """
     globalThis.written = [];
     const write = CanvasRenderingContext2D.prototype.fillText;
     CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...more) {
         globalThis.written.push({ text, x, y, canvas: this.canvas, align: this.textAlign, wide: this.measureText(text).width });
         return write.call(this, text, x, y, ...more);
+    };
+    const line = CanvasRenderingContext2D.prototype.lineTo;
+    CanvasRenderingContext2D.prototype.lineTo = function (x, y) {
+        if (this.getLineDash().length) globalThis.written.push({ line: x, canvas: this.canvas });
+        return line.call(this, x, y);
     };
 """
 

@@ -96,3 +96,71 @@ class Room(Pages):
             self.assertEqual(page.ask("getComputedStyle(document.querySelector('.tiles')).backgroundColor"),
                              page.ask("getComputedStyle(document.querySelector('.card')).backgroundColor"))
             page.close()
+
+    # ---- one value that is far from all others ----
+
+    def with_steps(self, name, took):
+        """A loop whose steps took that long, in ms, all of it computing."""
+        ns = [int(ms * scene.MS) for ms in took]
+        report = scene.report(len(took))
+        report["steps"] |= {"warmup": 0, "steady": scene.dist(ns), "all": scene.dist(ns), "histogram": scene.histogram(ns), "slowest": [],
+                            "series": [{"index": i, "start": 0, "steps": 1, "duration": v, "longest": v, "shortest": v, "median": v, "items": 1,
+                                        "kinds": {"compute": v}} for i, v in enumerate(ns)]}
+        self.file(name + ".json", json.dumps(report))
+        return self.open_watched(self.make(name + ".json", name + ".html"), width=1280, height=900)
+
+    def columns(self, page, chart, colour):
+        """In how many of a hundred columns of the plot its lower end has this colour."""
+        return page.ask(f"""(() => {{
+            const canvas = document.querySelector('#{chart} canvas'), over = document.querySelector('#{chart} .u-over');
+            const box = over.getBoundingClientRect(), at = canvas.getBoundingClientRect(), probe = document.createElement('canvas').getContext('2d');
+            probe.fillStyle = colourOf('{colour}'); probe.fillRect(0, 0, 1, 1);
+            const wanted = probe.getImageData(0, 0, 1, 1).data, y = Math.round((box.bottom - at.top - 4) * devicePixelRatio);
+            const row = canvas.getContext('2d').getImageData((box.left - at.left) * devicePixelRatio, y, box.width * devicePixelRatio, 1).data;
+            let found = 0;
+            for (let i = 0; i < row.length; i += 4) found += [0, 1, 2].every((k) => Math.abs(row[i + k] - wanted[k]) < 8);
+            return 400 * found / row.length; }})()""".replace("colourOf", "named"))
+
+    def test_one_outlier_leaves_the_bars_their_width(self):
+        usual = [40 + (i * 7 % 23) / 10 for i in range(60)]
+        for name, far in (("linear", 400), ("logarithmic", 90_000), ("shorter", 0.01)):
+            with self.subTest(name):
+                page = self.with_steps(name, [*usual, far])
+                page.frames(3)
+                self.assertGreater(self.columns(page, "chart-shape", "main"), 8)
+                note = page.ask("document.querySelector('#chart-shape .meta').textContent")
+                self.assertIn("Of these 1 is outside the part that is shown.", note)
+                show = "[...document.querySelectorAll('#chart-shape button')].find((b) => b.textContent === 'Show all')"
+                self.assertFalse(page.ask(show + ".hidden"))
+                page.ask(show + ".click()")
+                page.frames()
+                self.assertTrue(page.ask(show + ".hidden"))
+                page.close()
+        page = self.with_steps("two", [40, 41, 42, 400, 410, 420] * 10)  # two sorts are no outliers
+        self.assertNotIn("outside", page.ask("document.querySelector('#chart-shape .meta').textContent"))
+        page.close()
+
+    def test_a_step_above_the_chart_is_marked(self):
+        page = self.with_steps("above", [*([40] * 50), 200, *([43] * 50)])
+        page.frames(3)
+        note = "document.querySelector('#chart-kinds .meta').textContent"
+        self.assertIn("One step of 200\u202fms is above the chart, marked ▲.", page.ask(note))
+        warning = page.ask("inkOf('chart-kinds')")
+        press = page.ask("(() => { const b = [...document.querySelectorAll('#chart-kinds button')].find((b) => b.textContent.startsWith('Usual'));"
+                         "const was = b.getAttribute('aria-pressed'); b.click(); return [was, b.getAttribute('aria-pressed'), b.hidden]; })()")
+        self.assertEqual(press, ["true", "false", False])
+        page.frames()
+        self.assertNotIn("above", page.ask(note))
+        self.assertGreater(len(warning), len(page.ask("inkOf('chart-kinds')")))  # the mark's colour
+        page.close()
+
+    def test_no_line_goes_through_a_name(self):
+        """p50, p95 and p99 near each other: a line that is drawn behind a name's place is drawn before it."""
+        page = self.with_steps("near", [40 + i / 50 for i in range(100)])
+        page.frames(3)
+        seen = page.ask("written.filter((w) => w.canvas === document.querySelector('#chart-shape canvas')).map(({ text, line, x, wide, align }) => ({ text, line, x, wide, align }))")
+        last = max(i for i, what in enumerate(seen) if (what.get("text") or "").startswith("p50"))
+        names = [what for what in seen[last:] if what.get("text")]
+        self.assertEqual([name["text"].split()[0] for name in names], ["p50", "p95", "p99"])
+        self.assertEqual([what for what in seen[last:] if what.get("line")], [])
+        page.close()

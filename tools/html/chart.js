@@ -62,8 +62,10 @@ function sane([low, high], log) {
     return log ? [low / 2, low * 2] : [low - (Math.abs(low) * 0.1 || 1), low + (Math.abs(low) * 0.1 || 1)];
 }
 
-function scaleOf(axis) {
-    const range = (u, min, max) => sane(axis.range ? axis.range(u, min, max) : [min, max], axis.log);
+/* A range of its own is that of all values; uPlot asks for what a reader zooms to, too, and gets it. */
+function scaleOf(axis, zooms) {
+    const isAll = (u, min, max) => !zooms || (min === u.data[0][0] && max === u.data[0].at(-1));
+    const range = (u, min, max) => sane(axis.range && isAll(u, min, max) ? axis.range(u, min, max) : [min, max], axis.log);
     return { time: false, range, ...(axis.log ? { distr: 3, log: axis.log } : {}) };
 }
 
@@ -87,68 +89,8 @@ function seriesOf(line) {
     };
 }
 
-/* Vertical and horizontal lines with their names beside them, and shaded parts. */
-function drawSpans(u, spans) {
-    const { ctx, bbox } = u;
-    for (const span of spans) {
-        const from = Math.max(bbox.left, u.valToPos(span.from, 'x', true));
-        const to = Math.min(bbox.left + bbox.width, u.valToPos(span.to, 'x', true));
-        if (to <= from) continue;
-        ctx.fillStyle = colour('shade');
-        ctx.fillRect(from, bbox.top, to - from, bbox.height);
-    }
-}
-
-function label(u, text, x, y, align, name) {
-    const { ctx } = u, ratio = devicePixelRatio;
-    ctx.font = `${12 * ratio}px system-ui, sans-serif`;
-    ctx.textAlign = align;
-    ctx.textBaseline = 'middle';
-    ctx.lineJoin = 'round';
-    ctx.lineWidth = 4 * ratio;
-    ctx.strokeStyle = colour('surface');
-    ctx.strokeText(text, x, y);
-    ctx.fillStyle = colour(name);
-    ctx.fillText(text, x, y);
-}
-
-function drawMark(u, mark, row) {
-    const { ctx, bbox } = u, ratio = devicePixelRatio;
-    const across = mark.y != null;
-    const at = Math.round(u.valToPos(across ? mark.y : mark.x, across ? 'y' : 'x', true));
-    const low = across ? bbox.top : bbox.left, high = low + (across ? bbox.height : bbox.width);
-    if (!(at >= low && at <= high)) return;
-    ctx.strokeStyle = colour(mark.colour ?? 'muted');
-    ctx.lineWidth = ratio;
-    ctx.setLineDash([4 * ratio, 3 * ratio]);
-    ctx.beginPath();
-    ctx.moveTo(across ? bbox.left : at, across ? at : bbox.top);
-    ctx.lineTo(across ? bbox.left + bbox.width : at, across ? at : bbox.top + bbox.height);
-    ctx.stroke();
-    ctx.setLineDash([]);
-    if (across) {
-        label(u, mark.text, bbox.left + bbox.width - 4 * ratio, at + (mark.below ? 10 : -9) * ratio, 'right', mark.colour ?? 'muted');
-    } else {
-        const right = at > bbox.left + bbox.width * 0.72;
-        label(u, mark.text, at + (right ? -5 : 5) * ratio, bbox.top + (10 + 17 * row) * ratio, right ? 'right' : 'left', mark.colour ?? 'muted');
-    }
-}
-
-function drawRings(u, rings) {
-    const { ctx } = u, ratio = devicePixelRatio;
-    for (const ring of rings) {
-        const x = u.valToPos(ring.x, 'x', true), y = u.valToPos(ring.y, 'y', true);
-        if (x < u.bbox.left || x > u.bbox.left + u.bbox.width || y < u.bbox.top - 2) continue;
-        ctx.strokeStyle = colour('data');
-        ctx.lineWidth = 2 * ratio;
-        ctx.beginPath();
-        ctx.arc(x, y, 4.5 * ratio, 0, 7);
-        ctx.stroke();
-    }
-}
-
 class Chart {
-    /* spec: id, title, note, height, x, y and y2 (ticks, log, range), lines, data, marks, spans, rings, view, fit, tip, table, legend */
+    /* spec: id, title, note, height, x, y and y2 (ticks, log, range), lines, data, marks, spans, rings, above, view, fit, fitted, tip, table, legend */
     constructor(host, spec) {
         this.spec = spec;
         this.at = null;
@@ -159,8 +101,8 @@ class Chart {
         });
         this.tools = el('div', { class: 'tools' });
         this.whole = el('button', { type: 'button', hidden: true, onclick: () => this.unzoom() }, 'Show all');
-        this.fitted = false;
-        this.fit = el('button', { type: 'button', hidden: !spec.fit, 'aria-pressed': 'false', onclick: () => this.refit() }, 'Usual range only');
+        this.fitted = Boolean(spec.fit && spec.fitted);
+        this.fit = el('button', { type: 'button', hidden: !spec.fit, 'aria-pressed': String(this.fitted), onclick: () => this.refit() }, 'Usual range only');
         this.tools.append(this.fit, this.whole);
         this.heading = el('h3');
         this.note = el('p', { class: 'meta' });
@@ -182,8 +124,9 @@ class Chart {
     title() {
         const { spec } = this;
         this.heading.textContent = shortened(spec.title);
-        this.note.textContent = spec.note ?? '';
-        this.note.hidden = !spec.note;
+        const notes = [spec.note, spec.above && aboveWords(spec.above, this.top(), spec.aboveWhat)].filter(Boolean);
+        this.note.textContent = notes.join(' ');
+        this.note.hidden = !notes.length;
         this.legend.replaceChildren(...(spec.legend ?? []).map((item) => el('li', null, swatch(item.colour, item.shape), shortened(item.name))));
         this.area.setAttribute('aria-label',
             `${spec.title}. Arrow keys go from value to value, plus and minus zoom, Escape goes back.`);
@@ -202,14 +145,19 @@ class Chart {
         inside.replaceChildren(table(head, cells.filter(Boolean), stride > 1 ? `Every ${stride}th of ${count(total)} rows.` : ''));
     }
 
+    /* Where the chart ends. */
+    top() {
+        return this.fitted ? this.spec.fit[1] : this.spec.y.range()[1];
+    }
+
     options() {
         const { spec } = this;
         const options = {
             width: Math.max(200, this.area.clientWidth), height: spec.height ?? 260,
             legend: { show: false },
-            padding: [12, spec.y2 ? 0 : 26, 0, 0],
+            padding: [12, spec.y2 ? 0 : 26, 0, spec.y.hidden ? 20 : 0],
             cursor: { y: false, drag: { x: true, y: false, setScale: true }, points: { show: false } },
-            scales: { x: scaleOf(spec.x), y: scaleOf(spec.fit && this.fitted ? { ...spec.y, range: () => spec.fit } : spec.y) },
+            scales: { x: scaleOf(spec.x, true), y: scaleOf(spec.fit && this.fitted ? { ...spec.y, range: () => spec.fit } : spec.y) },
             axes: [axisOf(spec.x, { space: 70, size: 30, ...spec.x.axis }),
                 axisOf(spec.y, { scale: 'y', size: axisWidth, space: 34, show: !spec.y.hidden, ...spec.y.axis })],
             series: [{}, ...spec.lines.map(seriesOf)],
@@ -217,8 +165,9 @@ class Chart {
                 drawClear: [(u) => drawSpans(u, spec.spans ?? [])],
                 draw: [(u) => {
                     u.ctx.save();
-                    (spec.marks ?? []).forEach((mark, row) => drawMark(u, mark, row));
                     drawRings(u, spec.rings ?? []);
+                    drawAbove(u, spec.above ?? []);
+                    drawMarks(u, spec.marks ?? []);
                     u.ctx.restore();
                 }],
                 setCursor: [(u) => this.show(u.cursor.left >= 0 ? u.cursor.idx : null)],
@@ -245,6 +194,7 @@ class Chart {
         const { min, max } = this.plot.scales.x;
         this.fitted = !this.fitted;
         this.fit.setAttribute('aria-pressed', String(this.fitted));
+        this.title();
         this.draw();
         this.plot.setScale('x', { min, max });
     }

@@ -37,18 +37,49 @@ function shareAt(histogram, x) {
         sum + calls * Math.max(0, Math.min(1, (at - from) / (to - from || 1))), 0) / total);
 }
 
+/* ---- the part in which nearly all of them are: one that is far from the others would leave these no width ---- */
+
+const RARE = 0.01, FEW = 2, FENCE = 3, WORTH = 0.6;
+
+/* Where so many of them have been, as an edge of a bucket. */
+function edgeAt(histogram, share, side) {
+    const total = histogram.reduce((sum, b) => sum + b[2], 0);
+    let seen = 0;
+    for (const bucket of histogram) {
+        seen += bucket[2];
+        if (seen >= share * total) return bucket[side];
+    }
+    return histogram.at(-1)[side];
+}
+
+function within(histogram, [from, to]) {
+    return histogram.reduce((sum, [low, high, calls]) => sum + (high > from && low < to ? calls : 0), 0);
+}
+
+/* As far as the middle half reaches, several times, and all but one in a hundred; null where that is most of it anyway. */
+function usualPart(histogram, log) {
+    const total = histogram.reduce((sum, b) => sum + b[2], 0), rare = Math.min(0.2, Math.max(RARE, FEW / total));
+    const [to, back] = log ? [Math.log, Math.exp] : [(v) => v, (v) => v];
+    const low = to(edgeAt(histogram, 0.25, 0)), high = to(edgeAt(histogram, 0.75, 1)), half = high - low;
+    const from = Math.max(to(histogram[0][0]), Math.min(low - FENCE * half, to(edgeAt(histogram, rare, 0)) - half));
+    const end = Math.min(to(histogram.at(-1)[1]), Math.max(high + FENCE * half, to(edgeAt(histogram, 1 - rare, 1)) + half));
+    const whole = to(histogram.at(-1)[1]) - to(histogram[0][0]);
+    return end - from < WORTH * whole ? [back(from), back(end)] : null;
+}
+
 function shapeSpec({ name, what, dist, histogram, other }) {
     const from = histogram[0][0], to = histogram.at(-1)[1];
     const log = from > 0 && to / from > 12, shape = corners(histogram, log);
     const margin = log ? 1.15 : (to - from) * 0.06 || to * 0.05;
     const range = log ? [from / margin, to * margin] : [Math.max(0, from - margin), to + margin];
     const ahead = sound(other) ? shareAt(other, shape.x) : null;
-    const tail = dist.p99 + 4 * (dist.p99 - dist.p50);
+    const part = usualPart(histogram, log), outside = part ? shape.total - within(histogram, part) : 0;
     const told = (i) => (shape.bucket[i] == null ? i - 1 : i);
     return {
         title: `How long ${name} took`,
         note: `${count(dist.count)} ${dist.count === 1 ? 'time' : 'times'}, ${time(dist.min)} to ${time(dist.max)}, mean ${time(dist.mean)}`
-            + (log ? '; the scale is logarithmic.' : '.'),
+            + (log ? '; the scale is logarithmic.' : '.')
+            + (outside ? ` Of these ${count(outside)} ${outside === 1 ? 'is' : 'are'} outside the part that is shown.` : ''),
         x: { ticks: timeTicks, log: log ? 10 : 0, range: () => range },
         y: { ticks: percentTicks, range: () => [0, 1.28], hidden: true, axis: { splits: QUARTERS } },
         y2: { ticks: percentTicks, range: () => [0, 1.28], axis: { splits: QUARTERS } },
@@ -57,7 +88,7 @@ function shapeSpec({ name, what, dist, histogram, other }) {
             { name: 'no longer', colour: 'ink', scale: 'y2', width: 2 },
             ...(ahead ? [{ name: 'the other run', colour: 'against', scale: 'y2', width: 2, dash: [5, 4] }] : []),
         ],
-        view: !log && to > tail * 1.2 ? [range[0], Math.max(tail, dist.p99 * 1.05)] : null,
+        view: part && [Math.max(range[0], part[0]), Math.min(range[1], part[1])],
         data: [shape.x, shape.density, shape.share, ...(ahead ? [ahead] : [])],
         marks: quantileMarks(dist),
         legend: [{ colour: 'main', name: what }, { colour: 'ink', shape: 'line', name: `share of ${what} that took no longer` },

@@ -34,8 +34,6 @@ function stepTimes(report, node) {
         return { x: row.index, y: step.duration };
     });
     const top = 1.15 * Math.max(steps.steady.max, steps.steady.p50);
-    const off = steps.warmup && steps.warm.max > top
-        ? ` The longest, ${time(steps.warm.max)}, is above the chart.` : '';
     new Chart(node, {
         id: 'chart-steps', title: 'Step time', note: bucketed(series), height: 300,
         x: { ticks: eachTick(count), axis: whole },
@@ -51,10 +49,11 @@ function stepTimes(report, node) {
         marks: [{ y: steps.steady.p50, text: `p50 ${time(steps.steady.p50)}`, below: true },
             { y: steps.steady.p99, text: `p99 ${time(steps.steady.p99)}` }],
         rings,
+        above: series.map((row) => ({ x: row.index, y: row.longest })), aboveWhat: merged ? 'point' : 'step',
         legend: [
             { colour: 'main', shape: 'line', name: merged ? 'median' : 'step' },
             ...(merged ? [{ colour: 'band', name: 'shortest to longest' }] : []),
-            ...(steps.warmup ? [{ colour: 'idle', name: `warm-up, ${count(steps.warmup)} ${steps.warmup === 1 ? 'step' : 'steps'}, in no figure.${off}` }] : []),
+            ...(steps.warmup ? [{ colour: 'idle', name: `warm-up, ${count(steps.warmup)} ${steps.warmup === 1 ? 'step' : 'steps'}, in no figure.` }] : []),
             ...(rings.length ? [{ colour: 'data', shape: 'ring', name: `slowest, ${rings.length} above 1.25 × the median` }] : []),
         ],
         tip: (i) => {
@@ -87,11 +86,14 @@ function stepKinds(report, node) {
     layers.forEach((layer) => layer.push(layer.at(-1)));
     const highest = Math.max(...sums.filter((_, i) => series[i].index - series[0].index >= steps.warmup), steps.steady.p50);
     const top = 1.08 * (highest < 3 * steps.steady.p50 ? highest : Math.max(steps.steady.p99, steps.steady.p50));
+    const all = 1.08 * Math.max(...sums);
     new Chart(node, {
         id: 'chart-kinds', title: 'What each step went to', height: 300,
         note: 'On the thread that makes the steps, by the kind of its regions' + (last.index - series[0].index >= 4096 ? '; the mean of the steps that a column stands for.' : '.'),
         x: { ticks: eachTick(count), axis: whole },
-        y: { ticks: timeTicks, range: () => [0, top] },
+        y: { ticks: timeTicks, range: () => [0, Math.max(all, top)] },
+        fit: all > top ? [0, top] : null, fitted: true,
+        above: series.map((row, i) => ({ x: row.index + row.steps / 2, y: sums[i] })), aboveWhat: last.steps > 1 ? 'column' : 'step',
         lines: kinds.map((kind) => ({ name: kind, colour: kind, fill: kind, width: 0, stepped: true })).reverse(),
         data: [x, ...layers.reverse()],
         legend: kinds.toReversed().map((kind) => ({ colour: kind, name: kind })),
