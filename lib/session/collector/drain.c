@@ -66,7 +66,7 @@ static void fold(void)
 
 static bool time_to_write(const pki_session *s)
 {
-    return s->pending.buffered >= PKI_OUTPUT_BYTES / 2 ||
+    return s->pending.buffered >= pki_output_span(s) / 2 ||
            pki_monotonic_ns() - s->last_write >= (uint64_t)s->config.flush_ms * 1000000;
 }
 
@@ -109,7 +109,7 @@ static bool is_little(const pki_session *s, const pki_thread *t)
 {
     uint64_t at = t->taken[pki_output_in_preparation(s)], head = pki_fold_head(t);
     uint64_t records = pki_cursor_bytes_between(t, at, head) / sizeof(pki_record);
-    size_t room = PKI_OUTPUT_BYTES - s->pending.buffered;
+    size_t room = pki_output_free(s);
     return records <= LITTLE && (!s->writing || (records + 4) * PKI_EVENT_BYTES <= room);
 }
 
@@ -131,7 +131,7 @@ bool pki_drain_ended(pki_session *s)
     }
     pki_output_commit_little(s);
     recycle(s);
-    return all && s->pending.buffered < PKI_OUTPUT_BYTES / 2;
+    return all && s->pending.buffered < pki_output_span(s) / 2;
 }
 
 /* ---- beginning and end ---- */
@@ -214,7 +214,7 @@ void pki_drain_open_regions(pki_session *s, uint64_t now)
 {
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
-        if (PKI_OUTPUT_BYTES - s->pending.buffered < (PKI_DEPTH_MAX + 2) * PKI_EVENT_BYTES)
+        if (pki_output_free(s) < (PKI_DEPTH_MAX + 2) * PKI_EVENT_BYTES)
             pki_output_write(s);
         if (pki_load(&t->life) == PKI_THREAD_LIVE)
             close_regions_of(s, t, now);

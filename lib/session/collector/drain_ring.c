@@ -67,6 +67,8 @@ static uint32_t regions_from(const piece *p)
 static bool drain_regions(pki_session *s, piece *p)
 {
     uint32_t n = s->thinning ? 0 : regions_from(p), tid = p->t->tid;
+    if (s->writing) /* of half the span, so that each write is of the other half at least */
+        n = PKI_MIN(n, (uint32_t)(pki_output_span(s) / 2 / PKI_EVENT_BYTES));
     const pki_record *r = pki_record_in(p->records, p->at);
     if (n == 0 || (s->writing && !pki_output_room_for(s, n)))
         return false;

@@ -116,11 +116,10 @@ bool pki_output_room_for(pki_session *s, uint32_t events)
     size_t most = (size_t)events * PKI_EVENT_BYTES;
     if (!s->writing || s->trace_location == PKI_TRACE_GONE)
         return false;
-    if (PKI_OUTPUT_BYTES - s->pending.buffered < most)
+    if (pki_output_free(s) < most)
         pki_output_write(s);
     uint64_t size = s->earlier_bytes + s->pending.file_bytes + s->pending.buffered;
-    return PKI_OUTPUT_BYTES - s->pending.buffered >= most &&
-           size + most <= s->config.trace_max_bytes;
+    return pki_output_free(s) >= most && size + most <= s->config.trace_max_bytes;
 }
 
 bool pki_output_room(pki_session *s)

@@ -16,6 +16,27 @@
  * the processor that has formatted it. */
 #define PKI_OUTPUT_PIECE ((size_t)128 << 10)
 
+/* A file of several (rotate.h) is closed when it has no more room than this; its last line needs
+ * some, too. */
+#define PKI_PART_LEAST ((size_t)64 << 10)
+#define PKI_PART_END 128u
+
+/* How much of the span may wait for one write: all of it, but no more than the file that is written
+ * has room for. A file that could not be closed in time goes on without that bound. */
+static inline size_t pki_output_span(const pki_session *s)
+{
+    uint64_t most = s->config.trace_rotate_bytes, used = s->file.length + PKI_PART_END;
+    if (!most || used + PKI_PART_LEAST > most)
+        return PKI_OUTPUT_BYTES;
+    return (size_t)PKI_MIN(most - used, (uint64_t)PKI_OUTPUT_BYTES);
+}
+
+/* Of that, what is free; what waits may be more, after the file has grown. */
+static inline size_t pki_output_free(const pki_session *s)
+{
+    return pki_output_span(s) - PKI_MIN(s->pending.buffered, pki_output_span(s));
+}
+
 /* Which of the two generations is in force, and which one is being prepared. */
 uint32_t pki_output_in_force(const pki_session *s);
 uint32_t pki_output_in_preparation(const pki_session *s);

@@ -209,10 +209,10 @@ static bool rotate(pki_session *s)
     return true;
 }
 
-/* Behind a write, when nothing waits: the next one may be of all that the buffer holds. */
+/* Behind a write, when nothing waits: the next one is of no more than there is room for. */
 static void rotate_if_due(pki_session *s)
 {
-    bool due = s->file.length + PKI_OUTPUT_BYTES > s->config.trace_rotate_bytes;
+    bool due = s->file.length + PKI_PART_END + PKI_PART_LEAST > s->config.trace_rotate_bytes;
     if (!due || s->pending.events == now.events ||
         pki_trace_file_location(&s->file, s->trace_at) != PKI_TRACE_THERE)
         return;
