@@ -3,32 +3,30 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <zlib.h>
+#include <string.h>
 
-#define GZIP_WINDOW (15 + 16) /* zlib's way of asking for gzip's frame */
-#define LEVEL 3 /* a trace shrinks to a tenth at any level; this one costs half of the default */
+#include "base/compiler.h"
+#include "out/deflate.h"
 
-typedef struct buffer {
-    char *bytes;
-    size_t room, used;
-} buffer;
+/* RFC 1952: no name, no time, of whatever system. */
+static const unsigned char header[10] = {0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255};
+
+#define STORED_MOST 65535u      /* bytes of a block as they are */
+#define PLAIN_END 512u          /* an end that is shorter is not worth a compressor */
+#define PIECE ((size_t)1 << 30) /* what both compressors take at a time */
+
+/* What has been appended, behind which the end is. */
+typedef struct position {
+    uint32_t sum, bytes; /* of the content, as the member's end says them */
+    bool begun;          /* the header is in the file */
+} position;
 
 struct pki_gz {
-    z_stream streams[2]; /* [now] before the append in hand, the other one after it */
-    int now;
+    pki_deflate *stream;
+    position kept, hand; /* before and behind the append in hand */
     bool in_hand;
-    buffer body, end;
+    pki_deflated body, end;
 };
-
-static z_stream *current_stream(pki_gz *gz)
-{
-    return &gz->streams[gz->now];
-}
-
-static z_stream *trial(pki_gz *gz)
-{
-    return &gz->streams[!gz->now];
-}
 
 bool pki_gz_available(void)
 {
@@ -38,8 +36,7 @@ bool pki_gz_available(void)
 pki_gz *pki_gz_create(void)
 {
     pki_gz *gz = calloc(1, sizeof *gz);
-    if (gz && deflateInit2(&gz->streams[0], LEVEL, Z_DEFLATED, GZIP_WINDOW, 8,
-                           Z_DEFAULT_STRATEGY) == Z_OK)
+    if (gz && (gz->stream = pki_deflate_create()))
         return gz;
     free(gz);
     errno = ENOMEM;
@@ -50,50 +47,78 @@ void pki_gz_destroy(pki_gz *gz)
 {
     if (!gz)
         return;
-    pki_gz_undo(gz);
-    deflateEnd(current_stream(gz));
+    pki_deflate_destroy(gz->stream);
     free(gz->body.bytes);
     free(gz->end.bytes);
     free(gz);
 }
 
-static bool make_room(buffer *b)
+static bool put(pki_deflated *out, const void *bytes, size_t n)
 {
-    if (b->room - b->used >= 4096)
-        return true;
-    size_t room = b->room ? 2 * b->room : 65536;
-    char *bytes = realloc(b->bytes, room);
-    if (!bytes)
+    if (!pki_deflated_fit(out, n))
         return false;
-    b->bytes = bytes;
-    b->room = room;
+    memcpy(out->bytes + out->used, bytes, n);
+    out->used += n;
     return true;
 }
 
-static bool run(z_stream *z, buffer *out, const char *data, size_t n, int flush)
+static bool put_number(pki_deflated *out, uint32_t value, size_t bytes)
 {
-    z->next_in = (Bytef *)(uintptr_t)data;
-    z->avail_in = (uInt)n;
-    do {
-        if (!make_room(out))
-            return false;
-        size_t room = out->room - out->used;
-        z->next_out = (Bytef *)out->bytes + out->used;
-        z->avail_out = (uInt)room;
-        deflate(z, flush);
-        out->used += room - z->avail_out;
-    } while (z->avail_out == 0 || z->avail_in > 0);
-    return true;
+    unsigned char text[4];
+    for (size_t i = 0; i < bytes; i++)
+        text[i] = (unsigned char)(value >> 8 * i);
+    return put(out, text, bytes);
 }
 
-static bool finish_copy(pki_gz *gz, const char *tail, size_t n)
+static void count(position *at, const char *data, size_t n)
 {
-    z_stream last;
-    if (deflateCopy(&last, trial(gz)) != Z_OK)
-        return false;
-    bool done = run(&last, &gz->end, tail, n, Z_FINISH);
-    deflateEnd(&last);
+    at->sum = pki_deflate_checksum(at->sum, data, n);
+    at->bytes += (uint32_t)n;
+}
+
+static bool put_compressed(pki_deflate *stream, pki_deflated *out, const char *data, size_t n)
+{
+    bool done = true;
+    for (size_t piece; done && n > 0; data += piece, n -= piece) {
+        piece = PKI_MIN(n, PIECE);
+        done = pki_deflate_run(stream, out, data, piece);
+    }
     return done;
+}
+
+/* A block without compression, the last one of the member. */
+static bool put_stored(pki_deflated *out, const char *data, size_t n)
+{
+    uint32_t length = (uint32_t)n;
+    return put_number(out, 1, 1) && put_number(out, length, 2) &&
+           put_number(out, ~length & STORED_MOST, 2) && put(out, data, n);
+}
+
+/* By a stream of its own, so that the next append goes on as if this one had not been. */
+static bool put_compressed_apart(pki_deflated *out, const char *data, size_t n)
+{
+    pki_deflate *stream = pki_deflate_create();
+    bool done = stream && put_compressed(stream, out, data, n) && put_stored(out, "", 0);
+    pki_deflate_destroy(stream);
+    return done;
+}
+
+static bool put_end(pki_gz *gz, const char *tail, size_t n)
+{
+    position at = gz->hand;
+    bool done =
+        n < PLAIN_END ? put_stored(&gz->end, tail, n) : put_compressed_apart(&gz->end, tail, n);
+    count(&at, tail, n);
+    return done && put_number(&gz->end, at.sum, 4) && put_number(&gz->end, at.bytes, 4);
+}
+
+static bool put_body(pki_gz *gz, const char *data, size_t n)
+{
+    if (!gz->hand.begun && !put(&gz->body, header, sizeof header))
+        return false;
+    gz->hand.begun = true;
+    count(&gz->hand, data, n);
+    return put_compressed(gz->stream, &gz->body, data, n);
 }
 
 bool pki_gz_append(pki_gz *gz, const char *data, size_t n, const char *tail, size_t tail_bytes,
@@ -101,14 +126,9 @@ bool pki_gz_append(pki_gz *gz, const char *data, size_t n, const char *tail, siz
 {
     pki_gz_undo(gz);
     gz->body.used = gz->end.used = 0;
-    if (deflateCopy(trial(gz), current_stream(gz)) != Z_OK) {
-        errno = ENOMEM;
-        return false;
-    }
-    gz->in_hand = true;
-    /* All of it goes out, so that the end, which is written each time, has little to repeat. */
-    if ((n && !run(trial(gz), &gz->body, data, n, Z_SYNC_FLUSH)) ||
-        !finish_copy(gz, tail, tail_bytes)) {
+    gz->hand = gz->kept;
+    gz->in_hand = n > 0;
+    if (!put_body(gz, data, n) || !put_end(gz, tail, tail_bytes)) {
         pki_gz_undo(gz);
         errno = ENOMEM;
         return false;
@@ -119,16 +139,15 @@ bool pki_gz_append(pki_gz *gz, const char *data, size_t n, const char *tail, siz
 
 void pki_gz_commit(pki_gz *gz)
 {
-    if (!gz->in_hand)
-        return;
-    deflateEnd(current_stream(gz));
-    gz->now = !gz->now;
+    gz->kept = gz->hand;
     gz->in_hand = false;
 }
 
+/* What the stream remembers is not in the file. */
 void pki_gz_undo(pki_gz *gz)
 {
     if (gz->in_hand)
-        deflateEnd(trial(gz));
+        pki_deflate_restart(gz->stream);
+    gz->hand = gz->kept;
     gz->in_hand = false;
 }

@@ -1,9 +1,9 @@
 /* lib/out/gz.h - one gzip member that is complete after every append.
  *
- * The compressor's state is copied; the copy compresses the closing brackets and finishes the
- * member, and its output goes behind what the original has put out. The next append continues from
- * the original and overwrites that end. One member only, since several lose data in the viewers.
- * gz_none.c stands in where zlib is not there.
+ * What is appended ends at a whole byte (lib/out/deflate.h). Behind it come the closing brackets in
+ * a last block of their own, which refers to nothing before it, and the member's checksum; the next
+ * append overwrites them. One member only, since several lose data in the viewers. gz_none.c stands
+ * in where there is no compressor.
  */
 #pragma once
 

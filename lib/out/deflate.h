@@ -1,0 +1,48 @@
+/* lib/out/deflate.h - a stream of deflate's blocks (RFC 1951), without a frame.
+ *
+ * Two of them, and the build takes one: deflate_isal.c has Intel's ISA-L, which takes a third of
+ * the time for as small a file; deflate_zlib.c has zlib.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/compiler.h"
+
+typedef struct pki_deflate pki_deflate;
+
+typedef struct pki_deflated {
+    char *bytes;
+    size_t used, room;
+} pki_deflated;
+
+/* NULL without memory. */
+pki_deflate *pki_deflate_create(void);
+void pki_deflate_destroy(pki_deflate *stream);
+
+/* All of the data behind what is in `out`, up to a whole byte: what comes next may stand behind it.
+ * False without memory, after which only pki_deflate_restart may follow. */
+bool pki_deflate_run(pki_deflate *stream, pki_deflated *out, const char *data, size_t n);
+
+/* What is compressed from here on refers to nothing that came before. */
+void pki_deflate_restart(pki_deflate *stream);
+
+/* gzip's checksum of so many bytes more. */
+uint32_t pki_deflate_checksum(uint32_t sum, const char *data, size_t n);
+
+/* Room for so many bytes more. False without memory: nothing has changed. */
+static inline bool pki_deflated_fit(pki_deflated *out, size_t more)
+{
+    if (out->room - out->used >= more)
+        return true;
+    size_t room = PKI_MAX(2 * out->room, PKI_MAX(out->used + more, (size_t)65536));
+    char *bytes = realloc(out->bytes, room);
+    if (!bytes)
+        return false;
+    out->bytes = bytes;
+    out->room = room;
+    return true;
+}
