@@ -37,6 +37,7 @@ static void last_rounds(pki_session *s)
     pki_drain_round(s, false);
     pki_drain_settle(s);
     pki_drain_open_regions(s, pki_ticks(s->config.monotonic));
+    pki_drain_open_spans(s, pki_ticks(s->config.monotonic));
     pki_drain_round(s, true);
     pki_output_check(s);
     pki_run_counts(s, &s->final);

@@ -41,7 +41,12 @@ class Spans(InFolder):
         ended = 0
         for group in by_id.values():
             phases = sorted(group, key=lambda e: (e["ts"], "bne".index(e["ph"])))
-            self.assertIn("".join(e["ph"] for e in phases), ("bne", "b"))
+            self.assertIn("".join(e["ph"] for e in phases), ("bne", "b", "be"))
+            if len(phases) == 2:  # it never ended; viewers get an end
+                begin, end = phases
+                self.assertEqual((begin["name"], begin["tid"], begin["args"]["id"]), (end["name"], end["tid"], end["args"]["id"]))
+                self.assertEqual(end["args"]["unfinished"], 1)
+                self.assertGreaterEqual(end["ts"], begin["ts"])
             ended += len(phases) == 3
             if len(phases) == 3:
                 begin, mark, end = phases
@@ -56,6 +61,7 @@ class Spans(InFolder):
         self.assertEqual(self.run_it(), 0)
         by_id = self.check_pairs(self.events(self.path("run.json")))
         self.assertEqual(len(by_id), SPANS + 1)
+        self.assertEqual(sorted(len(group) for group in by_id.values()), [2, *[3] * SPANS])  # nothing is left open
         ids = {e["args"]["id"] for group in by_id.values() for e in group if e["ph"] == "b"}
         self.assertEqual(ids, set(range(SPANS)) | {str(2**64 - 1)})
         self.assertTrue(all(isinstance(e["id"], int) and e["id"] > 0 for e in self.events(self.path("run.json"))))

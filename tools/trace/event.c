@@ -192,6 +192,8 @@ static event_type type_of_span(event *e, object o, char phase)
     e->since = count_of(e->args, "since_ns");
     if (phase == 'n' && object_text(e->args, "outcome")[0])
         return EVENT_REQUEST;
+    if (phase == 'e' && count_of(e->args, "unfinished"))
+        return EVENT_OTHER; /* for viewers: it is still open */
     return phase == 'b' ? EVENT_SPAN_BEGIN : phase == 'e' ? EVENT_SPAN_END : EVENT_SPAN_MARK;
 }
 

@@ -121,6 +121,10 @@ pki_span_summary pki_fold_span_summary(const pki_fold *fold);
 /* Of all requests that have ended; its arrays are to be freed. False without memory. */
 bool pki_fold_requests(const pki_fold *fold, pki_request_summary *out);
 
+/* The next one that is open, from a place in their table on, and moves the place behind it; false:
+ * there is no other one. */
+bool pki_fold_next_open_span(const pki_fold *fold, size_t *at, pki_open_span *out);
+
 /* Those that are open now, so many at most; returns how many. */
 size_t pki_fold_open_spans(const pki_fold *fold, pki_open_span *out, size_t most);
 

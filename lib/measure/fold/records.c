@@ -246,9 +246,10 @@ static void fold_call_with_work(pki_fold *fold, pki_thread_fold *alone, pki_thre
 }
 
 /* In nobody's self time: they overlap with whatever their threads do. */
-static void fold_span(pki_fold *fold, const pki_record *r, const pki_record *more)
+static void fold_span(pki_fold *fold, const pki_thread *t, const pki_record *r,
+                      const pki_record *more)
 {
-    uint64_t ns = pki_fold_span(fold, r, more);
+    uint64_t ns = pki_fold_span(fold, t->tid, r, more);
     if (ns != PKI_NO_CALL)
         count_call(fold, &fold->totals, slot_in(fold, &fold->totals, pki_what_id(r->what)), ns, 0);
 }
@@ -258,7 +259,7 @@ void pki_fold_ends(pki_fold *fold, pki_thread *t)
     static const pki_record none;
     uint32_t made = pki_load_acquire(&t->ends_made); /* pairs with leave_to_fold */
     while (t->ends_folded != made) {
-        fold_span(fold, &t->ends[t->ends_folded % PKI_ENDS], &none);
+        fold_span(fold, t, &t->ends[t->ends_folded % PKI_ENDS], &none);
         pki_store_release(&t->ends_folded, t->ends_folded + 1); /* pairs with has_ended */
     }
 }
@@ -293,7 +294,7 @@ static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_
     case PKI_RECORD_SPAN_BEGIN:
     case PKI_RECORD_SPAN_MARK:
     case PKI_RECORD_SPAN_END:
-        fold_span(fold, r, more);
+        fold_span(fold, t, r, more);
         break;
     case PKI_RECORD_MARK:
         break;

@@ -31,6 +31,19 @@ pki_span_summary pki_fold_span_summary(const pki_fold *fold)
     return s;
 }
 
+bool pki_fold_next_open_span(const pki_fold *fold, size_t *at, pki_open_span *out)
+{
+    const pki_open_spans *open = &fold->spans.open;
+    while (*at < open->room) {
+        const pki_open_span *s = &open->cells[(*at)++];
+        if (s->state == PKI_SPAN_OPEN) {
+            *out = *s;
+            return true;
+        }
+    }
+    return false;
+}
+
 size_t pki_fold_open_spans(const pki_fold *fold, pki_open_span *out, size_t most)
 {
     const pki_open_spans *open = &fold->spans.open;

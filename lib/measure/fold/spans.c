@@ -17,9 +17,10 @@ static pki_open_span span_of(const pki_record *r, uint64_t id)
 }
 
 /* If its end has come before it, that is one of the region's calls. */
-static uint64_t begin(pki_fold *fold, const pki_record *r)
+static uint64_t begin(pki_fold *fold, uint32_t tid, const pki_record *r)
 {
     pki_open_span span = span_of(r, r->value);
+    span.tid = tid;
     return pki_spans_begin(&fold->spans, &span);
 }
 
@@ -38,11 +39,11 @@ static uint64_t end(pki_fold *fold, const pki_record *r, const pki_record *more)
     return pki_spans_end(&fold->spans, &span, ns, unbegun) ? ns : PKI_NO_CALL;
 }
 
-uint64_t pki_fold_span(pki_fold *fold, const pki_record *r, const pki_record *more)
+uint64_t pki_fold_span(pki_fold *fold, uint32_t tid, const pki_record *r, const pki_record *more)
 {
     switch (pki_what_type(r->what)) {
     case PKI_RECORD_SPAN_BEGIN:
-        return begin(fold, r);
+        return begin(fold, tid, r);
     case PKI_RECORD_SPAN_MARK:
         return mark(fold, r);
     default:

@@ -10,4 +10,5 @@ void pki_fold_request(pki_fold *fold, const pki_record *record, const pki_record
 
 /* Of a PKI_RECORD_SPAN_*: how long a call of its region it is, ns, or PKI_NO_CALL. more is the
  * second slot of an end. */
-uint64_t pki_fold_span(pki_fold *fold, const pki_record *record, const pki_record *more);
+uint64_t pki_fold_span(pki_fold *fold, uint32_t tid, const pki_record *record,
+                       const pki_record *more);

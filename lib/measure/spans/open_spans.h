@@ -27,7 +27,7 @@ typedef struct pki_open_span {
     uint64_t id;    /* the program's */
     uint32_t serial, name;
     uint32_t state;
-    uint32_t reserved;
+    uint32_t tid; /* who began it, where that is known */
 } pki_open_span;
 
 typedef struct pki_open_spans {

@@ -71,6 +71,13 @@ size_t pki_chrome_span_begin(const pki_chrome *c, char out[PKI_EVENT_BYTES], uin
     return (size_t)(put_begin(out, c, tid, span) - out);
 }
 
+size_t pki_chrome_span_unfinished(const pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid,
+                                  const pki_chrome_open *span, uint64_t ticks)
+{
+    char *p = put_head(out, c, &(head){'e', tid, span->name, span->serial, ticks});
+    return (size_t)(PKI_PUT(put_id(p, span->id), ",\"unfinished\":1}}") - out);
+}
+
 size_t pki_chrome_span(const pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid,
                        const pki_record *r, const pki_record *more)
 {

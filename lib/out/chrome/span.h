@@ -19,3 +19,7 @@ typedef struct pki_chrome_open {
 } pki_chrome_open;
 size_t pki_chrome_span_begin(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
                              const pki_chrome_open *span);
+
+/* An end, marked, of one that has none: viewers draw what never ends in their own ways, or warn. */
+size_t pki_chrome_span_unfinished(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
+                                  const pki_chrome_open *span, uint64_t ticks);

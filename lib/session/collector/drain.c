@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "core/close.h"
 #include "measure/fold/order.h"
+#include "out/chrome/span.h"
 #include "session/trace/output.h"
 #include "session/captures/history.h"
 #include "session/trace/rotate.h"
@@ -219,6 +220,28 @@ void pki_drain_open_regions(pki_session *s, uint64_t now)
         if (pki_load(&t->life) == PKI_THREAD_LIVE)
             close_regions_of(s, t, now);
         s->pending.closed = i + 1;
+    }
+}
+
+static bool next_open_span(size_t *at, pki_open_span *span)
+{
+    pki_fold_lock();
+    bool any = pki_fold_next_open_span(pki_fold_now(), at, span);
+    pki_fold_unlock();
+    return any;
+}
+
+/* They are no events of the program, and counted nowhere. */
+void pki_drain_open_spans(pki_session *s, uint64_t now)
+{
+    pki_open_span span;
+    for (size_t at = 0; s->writing && next_open_span(&at, &span) && pki_output_room(s);) {
+        const pki_chrome_open open = {span.start, span.id, span.name, span.serial};
+        pki_output_wrote(s,
+                         pki_chrome_span_unfinished(&s->chrome, s->buffer + s->pending.buffered,
+                                                    span.tid, &open, PKI_MAX(now, span.start)),
+                         0);
+        pki_output_write_piece(s);
     }
 }
 

@@ -27,6 +27,9 @@ void pki_drain_settle(pki_session *s);
 /* Closes on their threads' behalf what is open when the session ends; sealed and drained before. */
 void pki_drain_open_regions(pki_session *s, uint64_t now_ticks);
 
+/* In the trace an end of each span that has none, marked; in figures it stays open. */
+void pki_drain_open_spans(pki_session *s, uint64_t now_ticks);
+
 /* Closes the document with this last part and the file; NULL for none. */
 void pki_drain_close(pki_session *s, const char *report, size_t report_bytes);
 
