@@ -7,34 +7,39 @@
 #define WINDOW (-15) /* zlib's way of asking for no frame */
 #define LEVEL 3 /* a trace shrinks to a tenth at any level; this one costs half of the default */
 
-struct pki_deflate {
+typedef struct zlib_stream {
+    pki_deflate deflate;
     z_stream stream;
-};
+} zlib_stream;
 
-pki_deflate *pki_deflate_create(void)
+static z_stream *of(pki_deflate *s)
 {
-    pki_deflate *s = calloc(1, sizeof *s);
+    return &((zlib_stream *)s)->stream;
+}
+
+static pki_deflate *create(void)
+{
+    zlib_stream *s = calloc(1, sizeof *s);
     if (s && deflateInit2(&s->stream, LEVEL, Z_DEFLATED, WINDOW, 8, Z_DEFAULT_STRATEGY) == Z_OK)
-        return s;
+        return &s->deflate;
     free(s);
     return NULL;
 }
 
-void pki_deflate_destroy(pki_deflate *s)
+static void destroy(pki_deflate *s)
 {
-    if (s)
-        deflateEnd(&s->stream);
+    deflateEnd(of(s));
     free(s);
 }
 
-void pki_deflate_restart(pki_deflate *s)
+static void restart(pki_deflate *s)
 {
-    deflateReset(&s->stream);
+    deflateReset(of(s));
 }
 
-bool pki_deflate_run(pki_deflate *s, pki_deflated *out, const char *data, size_t n)
+static bool run(pki_deflate *s, pki_deflated *out, const char *data, size_t n)
 {
-    z_stream *z = &s->stream;
+    z_stream *z = of(s);
     z->next_in = (Bytef *)(uintptr_t)data;
     z->avail_in = (uInt)n;
     do {
@@ -49,7 +54,9 @@ bool pki_deflate_run(pki_deflate *s, pki_deflated *out, const char *data, size_t
     return true;
 }
 
-uint32_t pki_deflate_checksum(uint32_t sum, const char *data, size_t n)
+static uint32_t checksum(uint32_t sum, const char *data, size_t n)
 {
     return (uint32_t)crc32(sum, (const Bytef *)data, (uInt)n);
 }
+
+const pki_deflate_kind pki_deflate_zlib = {create, destroy, run, restart, checksum};

@@ -70,9 +70,9 @@ static bool put_number(pki_deflated *out, uint32_t value, size_t bytes)
     return put(out, text, bytes);
 }
 
-static void count(position *at, const char *data, size_t n)
+static void count(pki_gz *gz, position *at, const char *data, size_t n)
 {
-    at->sum = pki_deflate_checksum(at->sum, data, n);
+    at->sum = pki_deflate_checksum(gz->stream, at->sum, data, n);
     at->bytes += (uint32_t)n;
 }
 
@@ -108,7 +108,7 @@ static bool put_end(pki_gz *gz, const char *tail, size_t n)
     position at = gz->hand;
     bool done =
         n < PLAIN_END ? put_stored(&gz->end, tail, n) : put_compressed_apart(&gz->end, tail, n);
-    count(&at, tail, n);
+    count(gz, &at, tail, n);
     return done && put_number(&gz->end, at.sum, 4) && put_number(&gz->end, at.bytes, 4);
 }
 
@@ -117,7 +117,7 @@ static bool put_body(pki_gz *gz, const char *data, size_t n)
     if (!gz->hand.begun && !put(&gz->body, header, sizeof header))
         return false;
     gz->hand.begun = true;
-    count(&gz->hand, data, n);
+    count(gz, &gz->hand, data, n);
     return put_compressed(gz->stream, &gz->body, data, n);
 }
 

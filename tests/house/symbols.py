@@ -2,7 +2,7 @@
 
 The archive defines names with our prefixes only, needs nothing that prints, exits, or changes the process,
 and reaches thread-local storage directly. The shared library exports what the headers declare, no more and
-no less; it stays loaded, and needs no library but the C library's own, zlib and ISA-L.
+no less; it stays loaded, and needs no library but the C library's own and zlib.
 """
 
 import os
@@ -14,7 +14,7 @@ import tree
 
 OURS = re.compile(r"^(pk_|pki_|ncclProfiler_v\d+$|InitializeInjectionNvtx(2|Extension)?$)")
 PLUGIN = re.compile(r"^(ncclProfiler_v\d+|InitializeInjectionNvtx(2|Extension)?)$")
-NEEDED = re.compile(r"^(libc|libm|libz|libisal|libdl|librt|libpthread|ld-linux[\w-]*)\.so\.")
+NEEDED = re.compile(r"^(libc|libm|libz|libdl|librt|libpthread|ld-linux[\w-]*)\.so\.")
 
 DENIED = {
     "ends the process": "exit _exit _Exit quick_exit abort __assert_fail raise",
