@@ -249,6 +249,22 @@ class Page(Pages):
                     self.assertNotRegex(page.ask("document.body.innerText"), "NaN|undefined|Infinity|null")
                 page.close()
 
+    def test_two_runs_where_processors_were_short(self):
+        """That comes first, and no change is coloured as if it were one of the program."""
+        said = "document.querySelector('#comparison .lead').textContent"
+        coloured = "document.querySelectorAll('#comparison td .less, #comparison td .more').length"
+        for ready, short in (10 ** 9, False), (4 * 10 ** 9, True):
+            mine, other = scene.report(30), scene.report(30)
+            mine["steps"]["processor"] = {"observed": 2 * 10 ** 10, "running": 10 ** 10, "ready": ready // 2}
+            mine["steps"]["steady"]["p50"] *= 2
+            paths = [self.file(f"{name}.json", json.dumps(report)) for name, report in (("mine", mine), ("other", other))]
+            out = os.path.join(self.folder, "short.html")
+            self.assertEqual(run("--html", out, "--against", paths[1], paths[0]).returncode, 0)
+            page = self.open(out)
+            self.assertEqual(page.ask(said).startswith("Processors were short: there was none for 10.0"), short)
+            self.assertEqual(page.ask(coloured) == 0, short)
+            page.close()
+
     def test_one_way_to_write_a_unit(self):
         """The sentences' ASCII becomes the page's way, but for names."""
         report = scene.report(30)

@@ -6,10 +6,20 @@ function change(now, then) {
     return signed(percent(share), share);
 }
 
+const SHORT_FROM = 0.05, WATCHED_LEAST = 5e7;
+
+/* The share of its time in which the stepping thread was ready and had no processor. */
+function withoutProcessor(report) {
+    const { observed, ready } = report.steps.processor ?? {};
+    return observed >= WATCHED_LEAST ? ready / observed : 0;
+}
+
+let processorsShort = false; /* in either run: then a change has no colour */
+
 /* A figure where less is better, or more is. */
 function judged(now, then, moreIsBetter) {
     const text = change(now, then), worse = moreIsBetter ? now < then : now > then;
-    return Math.abs(now / then - 1) < 0.02 || text === DASH ? text : el('span', { class: worse ? 'less' : 'more' }, text);
+    return processorsShort || Math.abs(now / then - 1) < 0.02 || text === DASH ? text : el('span', { class: worse ? 'less' : 'more' }, text);
 }
 
 function figuresBeside(a, b) {
@@ -71,8 +81,12 @@ function stepsBeside(a, b, node) {
 
 function compareSection(report, against, files) {
     if (!against) return;
-    const node = section('comparison', 'Comparison',
-        `This run is ${files.run}, the other one ${files.against}. One run of each shows what is different, not whether a few percent are more than chance.`);
+    const [mine, other] = [report, against].map(withoutProcessor);
+    processorsShort = Math.max(mine, other) >= SHORT_FROM;
+    const short = processorsShort ? `Processors were short: there was none for ${percent(mine)} of the time in this run, and for ${percent(other)} in the other. `
+        + 'What differs may be that alone. ' : '';
+    const node = section('comparison', 'Comparison', `${short}This run is ${files.run}, the other one ${files.against}. One run of each shows what is different, `
+        + 'not whether a few percent are more than chance; pk report --against without --html has the interval of each.');
     node.append(card('The runs', `The other one: ${about(against.run)}`, figuresBeside(report, against)));
     if (report.steps.series.length && against.steps.series.length) {
         const pair = el('div', { class: 'pair' }), host = card(null, null);
