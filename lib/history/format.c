@@ -19,6 +19,7 @@ typedef struct job {
     const pki_history_view *view;
     pki_history_range range;
     uint64_t from_ns, until_ns;
+    uint64_t latest; /* ticks of what has been read */
     pki_chrome *chrome;
     pki_history_sink *sink;
     void *user;
@@ -98,6 +99,7 @@ static bool is_span(const pki_record *r)
 static size_t put_record(job *j, char event[PKI_EVENT_BYTES], uint32_t tid, const pki_record *r,
                          const pki_record *more)
 {
+    j->latest = PKI_MAX(j->latest, pki_record_ticks(r));
     if (is_span(r))
         return pki_history_span(&j->spans, j->chrome, event, tid, &j->range, r, more);
     return is_wanted(j, r, more) ? pki_chrome_event(j->chrome, event, tid, r, more) : 0;
@@ -193,7 +195,8 @@ bool pki_history_format(const pki_history_view *view, pki_history_range *range, 
     bool done = true;
     for (const pki_piece *piece; done && (piece = pki_history_next(&reader));)
         done = put_piece(&j, &reader, piece);
-    done = done && pki_history_open_spans(&j.spans, chrome, range, sink, user);
+    done = done && pki_history_open_spans(&j.spans, chrome, range, PKI_MIN(j.latest, range->until),
+                                          sink, user);
     *events += j.events;
     *range = j.range;
     pki_open_spans_finish(&j.spans);

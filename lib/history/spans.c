@@ -1,5 +1,6 @@
 #include "history/spans.h"
 
+#include "base/compiler.h"
 #include "out/chrome/span.h"
 
 static pki_open_span span_of(const pki_record *r, uint64_t id, pki_open_state state)
@@ -18,6 +19,7 @@ static size_t begin(pki_open_spans *seen, const pki_chrome *c, char *out, uint32
         return 0;
     bool now = r->start >= range->from;
     pki_open_span span = span_of(r, r->value, now ? PKI_SPAN_SEEN : PKI_SPAN_OPEN);
+    span.tid = tid;
     pki_open_spans_add(seen, &span);
     return now ? pki_chrome_span(c, out, tid, r, r) : 0;
 }
@@ -56,25 +58,32 @@ size_t pki_history_span(pki_open_spans *seen, const pki_chrome *c, char out[PKI_
     }
 }
 
-static bool put_open(const pki_chrome *c, const pki_open_span *s, pki_history_sink *sink,
-                     void *user)
+/* The threads of those that began before the history may have no name in it. */
+static bool put_open(const pki_chrome *c, const pki_open_span *s, uint64_t ticks,
+                     pki_history_sink *sink, void *user)
 {
     char event[PKI_EVENT_BYTES];
     const pki_chrome_open open = {s->start, s->id, s->name, s->serial};
-    return sink(user, event, pki_chrome_span_begin(c, event, c->pid, &open));
+    bool begun = s->state == PKI_SPAN_SEEN;
+    uint32_t tid = begun ? s->tid : c->pid;
+    if (!begun && !sink(user, event, pki_chrome_span_begin(c, event, tid, &open)))
+        return false;
+    return sink(user, event,
+                pki_chrome_span_unfinished(c, event, tid, &open, PKI_MAX(ticks, s->start)));
 }
 
 bool pki_history_open_spans(const pki_open_spans *seen, const pki_chrome *c,
-                            const pki_history_range *range, pki_history_sink *sink, void *user)
+                            const pki_history_range *range, uint64_t ticks, pki_history_sink *sink,
+                            void *user)
 {
     bool done = true;
     for (size_t i = 0; done && i < seen->room; i++)
-        if (seen->cells[i].state == PKI_SPAN_OPEN)
-            done = put_open(c, &seen->cells[i], sink, user);
+        if (seen->cells[i].state == PKI_SPAN_OPEN || seen->cells[i].state == PKI_SPAN_SEEN)
+            done = put_open(c, &seen->cells[i], ticks, sink, user);
     for (size_t i = 0; done && i < range->open_count; i++) {
         const pki_open_span *s = &range->open[i];
         if (s->start <= range->until && !pki_open_spans_find(seen, s->serial))
-            done = put_open(c, s, sink, user);
+            done = put_open(c, s, ticks, sink, user);
     }
     return done;
 }

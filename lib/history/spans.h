@@ -14,6 +14,8 @@ size_t pki_history_span(pki_open_spans *seen, const pki_chrome *chrome, char out
                         uint32_t tid, const pki_history_range *range, const pki_record *record,
                         const pki_record *more);
 
-/* Those that are still open and have no begin yet; false if the sink has answered so. */
+/* Of those that are still open a begin, if they have none yet, and an end at these ticks, marked;
+ * false if the sink has answered so. */
 bool pki_history_open_spans(const pki_open_spans *seen, const pki_chrome *chrome,
-                            const pki_history_range *range, pki_history_sink *sink, void *user);
+                            const pki_history_range *range, uint64_t ticks, pki_history_sink *sink,
+                            void *user);
