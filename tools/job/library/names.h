@@ -35,6 +35,7 @@
 #define job_counted_of pki_mpi_job_counted_of
 #define job_counted_move pki_mpi_job_counted_move
 #define job_counted_text pki_mpi_job_counted_text
+#define job_crowd_most pki_mpi_job_crowd_most
 #define job_crowd_share pki_mpi_job_crowd_share
 #define job_device_parts pki_mpi_job_device_parts
 #define job_devices_overlap pki_mpi_job_devices_overlap
