@@ -113,12 +113,31 @@ static void what_the_kernel_writes(void **state)
     assert_false(pki_stepper_parse("no", &running, &ready));
 }
 
+/* A wait that had begun before the first look, and running that the kernel entered late. */
+static void nobody_has_more_than_there_was(void **state)
+{
+    pki_processor sum = {0};
+    (void)state;
+    pki_stepper_add(&sum, &(pki_processor){100, 30, 90});
+    assert_true(sum.observed == 100 && sum.running == 30 && sum.ready == 70);
+    pki_stepper_add(&sum, &(pki_processor){100, 104, 0});
+    assert_true(sum.observed == 200 && sum.running == 130 && sum.ready == 70);
+    /* Of a wait over two looks nothing is lost: the first has left room for it. */
+    pki_stepper_add(&sum, &(pki_processor){100, 0, 0});
+    pki_stepper_add(&sum, &(pki_processor){100, 20, 180});
+    assert_true(sum.observed == 400 && sum.running == 150 && sum.ready == 250);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_its_threshold),     cmocka_unit_test(what_it_explains_yields),
-        cmocka_unit_test(uneven_steps_yield),   cmocka_unit_test(in_words),
-        cmocka_unit_test(not_judged_too_early), cmocka_unit_test(what_the_kernel_writes),
+        cmocka_unit_test(nobody_has_more_than_there_was),
+        cmocka_unit_test(at_its_threshold),
+        cmocka_unit_test(what_it_explains_yields),
+        cmocka_unit_test(uneven_steps_yield),
+        cmocka_unit_test(in_words),
+        cmocka_unit_test(not_judged_too_early),
+        cmocka_unit_test(what_the_kernel_writes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

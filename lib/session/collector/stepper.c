@@ -16,6 +16,15 @@ bool pki_stepper_parse(const char *text, uint64_t *running, uint64_t *ready)
     return end != text && behind != end && *end == ' ';
 }
 
+void pki_stepper_add(pki_processor *sum, const pki_processor *more)
+{
+    uint64_t room = sum->observed + more->observed - sum->running - sum->ready;
+    uint64_t running = PKI_MIN(more->running, room);
+    sum->observed += more->observed;
+    sum->running += running;
+    sum->ready += PKI_MIN(more->ready, room - running);
+}
+
 static bool read_now(uint32_t tid, pki_processor *total)
 {
     char path[64], line[128];
@@ -37,9 +46,11 @@ static void poll(pki_session *s, bool now)
     if (!read_now(tid, &total))
         return;
     if (tid == s->stepper_tid) {
-        sum->observed += total.observed - s->stepper_before.observed;
-        sum->running += pki_saturating_sub(total.running, s->stepper_before.running);
-        sum->ready += pki_saturating_sub(total.ready, s->stepper_before.ready);
+        const pki_processor *before = &s->stepper_before;
+        pki_processor more = {total.observed - before->observed,
+                              pki_saturating_sub(total.running, before->running),
+                              pki_saturating_sub(total.ready, before->ready)};
+        pki_stepper_add(sum, &more);
     }
     s->stepper_tid = tid;
     s->stepper_before = total;
