@@ -368,6 +368,33 @@ static void a_long_course(void **state)
     pki_windows_destroy(all);
 }
 
+/* Two steps of each window are far from the others: no median knows of them. */
+static void thirds_are_medians(void **state)
+{
+    pki_windows *all = pki_windows_create(true);
+    pki_summary sum;
+    (void)state;
+    for (uint64_t i = 0; i < 30; i++) {
+        pki_window w = window_of(i);
+        pki_tally durations;
+        pki_tally_finish(&w.steps.exact.tail.durations);
+        w.steps.exact.tail.durations = (pki_tally){0};
+        pki_tally_add(&w.steps.exact.tail.durations, i < 15 ? 15800 : 31600, 98);
+        pki_tally_add(&w.steps.exact.tail.durations, 1200000, 2);
+        assert_true(pki_steps_part_durations(&w.steps.exact, &durations));
+        w.steps.time = pki_tally_dist(&durations);
+        pki_tally_finish(&durations);
+        assert_null(pki_windows_add(all, &w));
+        pki_window_finish(&w);
+    }
+    assert_true(pki_windows_summary(all, &sum));
+    assert_true(sum.steps.steady.mean > 1.5 * 15800);
+    assert_true(fabs(sum.steps.first_third / 15800 - 1) < 1.0 / 128);
+    assert_true(fabs(sum.steps.last_third / 31600 - 1) < 1.0 / 128);
+    pki_summary_finish(&sum);
+    pki_windows_destroy(all);
+}
+
 int main(int argc, char **argv)
 {
     golden_folder = argc > 1 ? argv[1] : NULL;
@@ -379,6 +406,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(two_windows),
         cmocka_unit_test(what_does_not_fit),
         cmocka_unit_test(a_long_course),
+        cmocka_unit_test(thirds_are_medians),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

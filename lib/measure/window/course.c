@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/compare.h"
 #include "base/array.h"
 #include "base/compiler.h"
 
@@ -25,14 +24,22 @@ static void join(pki_series_row *into, const pki_series_row *next)
         into->kinds[k] += next->kinds[k];
 }
 
-static void halve(pki_course *c)
+/* False without memory: what could not be joined is left out of the medians. */
+static bool halve(pki_course *c)
 {
+    bool whole = true;
     for (size_t i = 0; i < c->used / 2; i++) {
+        pki_tally times = c->times[2 * i], *next = &c->times[2 * i + 1];
         c->rows[i] = c->rows[2 * i];
         join(&c->rows[i], &c->rows[2 * i + 1]);
+        whole &= pki_tally_merge(&times, next);
+        pki_tally_finish(next);
+        c->times[2 * i] = (pki_tally){0};
+        c->times[i] = times;
     }
     c->used /= 2;
     c->stride *= 2;
+    return whole;
 }
 
 static pki_series_row row_of(const pki_window *w)
@@ -50,6 +57,19 @@ static pki_series_row row_of(const pki_window *w)
     return row;
 }
 
+/* How long its steps took; of a file that does not say so, its median for each of them. */
+static bool add_times(pki_tally *into, const pki_window *w)
+{
+    pki_tally times = {0};
+    bool done = pki_steps_part_durations(&w->steps.exact, &times);
+    if (done && times.moments.count)
+        done = pki_tally_merge(into, &times);
+    else if (done)
+        done = pki_tally_add(into, w->steps.time.p50, w->steps.count);
+    pki_tally_finish(&times);
+    return done;
+}
+
 static bool is_time(double ns)
 {
     return ns >= 0 && ns < 0x1p63;
@@ -62,39 +82,47 @@ bool pki_course_add(pki_course *c, const pki_window *w)
         !is_time(time->p50))
         return true;
     c->stride = c->stride ? c->stride : 1;
-    if (c->used == MOST && c->count % c->stride == 0)
-        halve(c);
+    if (c->used == MOST && c->count % c->stride == 0 && !halve(c))
+        return false;
     pki_series_row row = row_of(w);
     if (c->count % c->stride) {
         join(&c->rows[c->used - 1], &row);
-    } else if (pki_array_fit(&c->rows, &c->room, c->used + 1, sizeof *c->rows)) {
+    } else if (pki_array_fit(&c->rows, &c->room, c->used + 1, sizeof *c->rows) &&
+               pki_array_fit(&c->times, &c->time_room, c->used + 1, sizeof *c->times)) {
+        c->times[c->used] = (pki_tally){0};
         c->rows[c->used++] = row;
     } else {
         return false;
     }
     c->count++;
-    return true;
+    return add_times(&c->times[c->used - 1], w);
 }
 
 void pki_course_finish(pki_course *c)
 {
+    for (size_t i = 0; i < c->used; i++)
+        pki_tally_finish(&c->times[i]);
+    free(c->times);
     free(c->rows);
     *c = (pki_course){0};
 }
 
 /* ---- into the summary ---- */
 
-static double median_step(const pki_series_row *rows, size_t count)
+/* False without memory. */
+static bool median_step(const pki_tally *times, size_t count, double *median)
 {
-    double times[MOST / 3];
-    for (size_t i = 0; i < count; i++)
-        times[i] = (double)rows[i].duration / (double)rows[i].steps;
-    qsort(times, count, sizeof *times, pki_compare_double);
-    return count % 2 ? times[count / 2] : (times[count / 2 - 1] + times[count / 2]) / 2;
+    pki_tally all = {0};
+    bool done = true;
+    for (size_t i = 0; done && i < count; i++)
+        done = pki_tally_merge(&all, &times[i]);
+    *median = pki_tally_quantile(&all, 0.5);
+    pki_tally_finish(&all);
+    return done;
 }
 
 /* As measure/steps/series.c: a row that holds a step to skip is skipped whole. */
-static void fill_thirds(const pki_course *c, pki_step_summary *out)
+static bool fill_thirds(const pki_course *c, pki_step_summary *out)
 {
     size_t from = 0;
     for (uint64_t passed = 0; from < c->used && passed < out->warmup; from++)
@@ -102,11 +130,12 @@ static void fill_thirds(const pki_course *c, pki_step_summary *out)
     size_t left = c->used - from, third = left / 3;
     out->first_third = out->last_third = out->drift = 0;
     if (left < PKI_THIRDS_LEAST)
-        return;
-    out->first_third = median_step(c->rows + from, third);
-    out->last_third = median_step(c->rows + c->used - third, third);
+        return true;
+    bool done = median_step(c->times + from, third, &out->first_third) &&
+                median_step(c->times + c->used - third, third, &out->last_third);
     if (out->first_third > 0)
         out->drift = out->last_third / out->first_third - 1;
+    return done;
 }
 
 bool pki_course_fill(const pki_course *c, pki_step_summary *out)
@@ -119,6 +148,5 @@ bool pki_course_fill(const pki_course *c, pki_step_summary *out)
     free(out->series);
     out->series = rows;
     out->series_count = c->used;
-    fill_thirds(c, out);
-    return true;
+    return fill_thirds(c, out);
 }

@@ -9,6 +9,8 @@ typedef struct pki_course {
     size_t used, room;
     uint64_t stride, count; /* windows in a row; windows with steps in all */
     pki_series_row *rows;
+    pki_tally *times; /* of the steps of each row */
+    size_t time_room;
 } pki_course;
 
 /* A window without steps has no row. False without memory. */
