@@ -309,7 +309,7 @@ def prove_linked(cc, ar, nm, _):
             subprocess.run([*cc, "-O0", source, "-o", made], check=True)
             subprocess.run([*cc, "-O0", "-c", source, "-o", made + ".o"], check=True)
             subprocess.run([ar, "rcs", made + ".a", made + ".o"], check=True)
-            found = [*linked.check_program(nm, made), *linked.check_filled(nm, made + ".a")]
+            found = [*linked.check_program(nm, made, True), *linked.check_filled(nm, made + ".a")]
             yield from verdict(code, wanted, found)
 
 
