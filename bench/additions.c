@@ -16,8 +16,8 @@
 
 #include "bench/bench.h"
 #include "bench/registry.h"
-#include "bench/result.h"
-#include "bench/stats/sample_stats.h"
+#include "bench/case.h"
+#include "bench/stats/samples.h"
 #include "bench/rounds.h"
 
 #include "harness.h"

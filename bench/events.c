@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/topdown.h"
+#include "base/processors.h"
 
 #include "harness.h"
 #include "scratch.h"

@@ -1,6 +1,6 @@
 #include "memory.h"
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "base/compiler.h"
 #include "command.h"
 

@@ -2,7 +2,7 @@
  *
  * Without memory no command has an answer. So nobody here passes on that there was none: one line
  * on stderr says so, the exit status is EXIT_UNUSABLE, and what was begun on the disk is removed
- * (output.h). What jansson may take is bounded apart (read/json_read.h).
+ * (output.h). What jansson may take is bounded apart (read/json.h).
  */
 #pragma once
 

@@ -4,14 +4,14 @@
 #include "beside/beside.h"
 #include "html/file.h"
 #include "html/html.h"
-#include "read/json_read.h"
+#include "read/json.h"
 #include "load/load.h"
 #include "out/columns.h"
 #include "out/report/report.h"
 #include "report_capture.h"
 #include "report_text.h"
 #include "command_line.h"
-#include "output.h"
+#include "files.h"
 
 #include <regex.h>
 #include <stdio.h>

@@ -4,7 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* It begins as a page, which is unlocked, and grows: what grows inherits that, as in base/mem.c. */
+/* It begins as a page, which is unlocked, and grows: what grows inherits that, as in base/memory.c.
+ */
 static void *reserve(size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -1,22 +1,22 @@
-/* lib/base/clock.h - ticks, and what they are in nanoseconds.
- *
- * Threads record raw ticks. Whoever prints converts them through a pki_clock_map: a list of
- * straight segments that follows CLOCK_MONOTONIC. A segment, once used, is never changed; a
- * correction starts a new one where the old one ends. So the map is continuous, never runs
- * backwards, and gives the same answer for the same tick for ever: a child that lay inside its
- * parent in ticks does so in nanoseconds, whenever either is printed.
- *
- * The map lies in the arena's header, so that a killed run can be read.
- */
+/* lib/base/clock.h - time, and what wakes at a time */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
+#include "base/compiler.h"
 #include "pki_cycle_counter.h"
 
-#include "base/compiler.h"
+/* ---- ticks, and what they are in nanoseconds ---- */
+
+/* Threads record raw ticks. Whoever prints converts them through a pki_clock_map: a list of
+ * straight segments that follows CLOCK_MONOTONIC. A segment, once used, is never changed; a
+ * correction starts a new one where the old one ends. So the map is continuous, never runs
+ * backwards, and gives the same answer for the same tick for ever: a child that lay inside its
+ * parent in ticks does so in nanoseconds, whenever either is printed.
+ *
+ * The map lies in the arena's header, so that a killed run can be read. */
 
 /* One reading of both clocks, as close together as could be had. */
 typedef struct pki_clock_sample {
@@ -135,3 +135,20 @@ double pki_clock_hz(const pki_clock_map *map);
 
 /* Rate over the whole run against the rate assumed at start, in parts per million. */
 double pki_clock_ppm(const pki_clock_map *map);
+
+/* ---- a thread that sleeps until it is time, or until somebody rings ---- */
+
+/* Whoever rings takes no lock and allocates nothing, so it may be a recording thread, in a signal
+ * handler too; it makes a system call only if the other one sleeps. Ringing while nobody sleeps is
+ * remembered: the next sleep ends at once. One sleeper at a time. */
+
+typedef struct pki_bell {
+    uint32_t state; /* all zero is a bell at rest */
+} pki_bell;
+
+/* errno stays as it was. */
+void pki_bell_ring(pki_bell *bell);
+
+/* Until that moment of CLOCK_MONOTONIC, in ns. True: it was rung. What the ringing thread wrote
+ * before is seen. */
+bool pki_bell_sleep(pki_bell *bell, uint64_t until_ns);

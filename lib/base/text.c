@@ -1,7 +1,14 @@
 #include "base/text.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/compiler.h"
+#include "base/files.h"
+
+/* ---- bytes that came from outside, made fit for a file ---- */
 
 static bool continues(const unsigned char *u, size_t n, size_t length)
 {
@@ -140,4 +147,168 @@ const char *pki_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
+}
+
+/* ---- the command line of this process, fit to be shown ---- */
+
+#define HIDDEN "***"
+#define COMMAND_MOST 8192
+
+static bool is_secret(const char *text, size_t n)
+{
+    static const char *const words[] = {"passw",   "secret",  "token",   "credential",
+                                        "apikey",  "api-key", "api_key", "auth",
+                                        "private", "-key",    "_key"};
+    char lower[256];
+    size_t length = PKI_MIN(n, sizeof lower - 1);
+    for (size_t i = 0; i < length; i++)
+        lower[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
+    lower[length] = 0;
+    for (size_t i = 0; i < PKI_COUNT_OF(words); i++)
+        if (strstr(lower, words[i]))
+            return true;
+    return false;
+}
+
+typedef struct writer {
+    char *out;
+    size_t used, size;
+} writer;
+
+static void put(writer *w, const char *text, size_t n)
+{
+    size_t fits = PKI_MIN(n, w->size - 1 - w->used);
+    memcpy(w->out + w->used, text, fits);
+    w->used += fits;
+    w->out[w->used] = 0;
+}
+
+static void put_text(writer *w, const char *text)
+{
+    put(w, text, strlen(text));
+}
+
+/* "https://user:word@host": what stands between // and @ is nobody's business. */
+static void put_value(writer *w, const char *text, size_t n)
+{
+    const char *user = memmem(text, n, "://", 3);
+    const char *at = user ? memchr(user, '@', n - (size_t)(user - text)) : NULL;
+    const char *path = user ? memchr(user + 3, '/', n - (size_t)(user + 3 - text)) : NULL;
+    if (!at || (path && path < at)) {
+        put(w, text, n);
+        return;
+    }
+    put(w, text, (size_t)(user + 3 - text));
+    put_text(w, HIDDEN);
+    put(w, at, n - (size_t)(at - text));
+}
+
+/* "--token=x", "TOKEN=x": what follows the =. */
+static void put_argument(writer *w, const char *text, size_t n)
+{
+    const char *equals = memchr(text, '=', n);
+    bool blank = memchr(text, ' ', n) || memchr(text, '\t', n) || n == 0;
+    put_text(w, blank ? "'" : "");
+    if (equals && is_secret(text, (size_t)(equals - text))) {
+        put(w, text, (size_t)(equals + 1 - text));
+        put_text(w, HIDDEN);
+    } else {
+        put_value(w, text, n);
+    }
+    put_text(w, blank ? "'" : "");
+}
+
+void pki_arguments_show(const char *arguments, size_t length, char *out, size_t size)
+{
+    writer w = {out, 0, size};
+    bool secret = false;
+    out[0] = 0;
+    for (size_t at = 0; at < length;) {
+        const char *text = arguments + at;
+        size_t n = strnlen(text, length - at);
+        put_text(&w, at ? " " : "");
+        bool option = n > 1 && text[0] == '-';
+        if (secret && !option)
+            put_text(&w, HIDDEN);
+        else
+            put_argument(&w, text, n);
+        secret = option && !memchr(text, '=', n) && is_secret(text, n);
+        at += n + 1;
+    }
+    if (w.used + 4 >= size)
+        memcpy(out + size - 4, "...", 4);
+}
+
+void pki_arguments_read(char *out, size_t size)
+{
+    char text[COMMAND_MOST];
+    size_t n = pki_small_file("/proc/self/cmdline", text, sizeof text);
+    pki_arguments_show(text, n, out, size);
+}
+
+/* ---- the variables of the environment that stand for options ---- */
+
+static const char *const variables[] = {
+    "PK_ARENA_PATH",
+    "PK_BACKENDS",
+    "PK_CAPTURE",
+    "PK_CAPTURES_PER_HOUR",
+    "PK_CAPTURE_BYTES_PER_HOUR",
+    "PK_CAPTURE_PATH",
+    "PK_CLOCK",
+    "PK_COLLECTOR",
+    "PK_COLLECTOR_CPUS",
+    "PK_CUPTI_GRAPH_NODES",
+    "PK_CUPTI_STEPS",
+    "PK_CUPTI_SYNC_EVENTS",
+    "PK_ENVIRONMENT",
+    "PK_FLUSH_MS",
+    "PK_GPU_CAPTURE",
+    "PK_HANG_COMMAND",
+    "PK_HANG_SECONDS",
+    "PK_HISTORY_BYTES",
+    "PK_HISTORY_STEPS",
+    "PK_JOB_PATH",
+    "PK_LOG",
+    "PK_LOG_LEVEL",
+    "PK_MACHINE_PATH",
+    "PK_MEMORY_BYTES",
+    "PK_METRICS_PATH",
+    "PK_METRICS_SECONDS",
+    "PK_NVTX_CONSUME",
+    "PK_NVTX_SHIM",
+    "PK_OVERHEAD_MAX",
+    "PK_GOODPUT_PATH",
+    "PK_COSTS",
+    "PK_PEAK",
+    "PK_OFF",
+    "PK_OVERRIDE",
+    "PK_RANK",
+    "PK_REPORT_PATH",
+    "PK_REPORT_THREADS",
+    "PK_RING_RECORDS",
+    "PK_TRACE_KEEP",
+    "PK_TRACE_MAX_BYTES",
+    "PK_TRACE_PATH",
+    "PK_TRACE_ROTATE_BYTES",
+    "PK_WARMUP_STEPS",
+    "PK_WINDOWS_MAX_BYTES",
+    "PK_WINDOWS_PATH",
+    "PK_WINDOW_SECONDS",
+    "PK_WINDOW_STEPS",
+    "PK_WORLD_SIZE",
+};
+
+bool pki_variable_is_known(const char *variable, size_t length)
+{
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        if (strlen(variables[i]) == length && memcmp(variables[i], variable, length) == 0)
+            return true;
+    return false;
+}
+
+const char *pki_variable(const char *name)
+{
+    const char *text = pki_variable_is_known(name, strlen(name)) ? secure_getenv(name) : NULL;
+    return text && *text ? text : NULL;
 }

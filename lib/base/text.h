@@ -1,9 +1,11 @@
-/* lib/base/text.h - bytes that came from outside, made fit for a file. */
+/* lib/base/text.h - bytes that came from outside, and words that become settings */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* ---- bytes that came from outside, made fit for a file ---- */
 
 /* Length of the valid UTF-8 sequence at s (n bytes left), 0 if it is not one: overlong forms,
  * surrogates and values above U+10FFFF are not (RFC 3629). */
@@ -33,3 +35,21 @@ bool pki_ends_with(const char *s, const char *end);
 
 /* What follows the last slash; all of it if there is none. */
 const char *pki_base_name(const char *path);
+
+/* ---- the command line of this process, fit to be shown ---- */
+
+/* With blanks between, quoted where needed, cut off where it is too long. What follows a word like
+ * password, token or key, and what stands before an @ in an address, becomes "***": a report is
+ * passed on, and a command line is not. No promise: who has secrets there turns it off. */
+void pki_arguments_read(char *out, size_t size);
+
+/* The same of arguments with a 0 behind each. */
+void pki_arguments_show(const char *arguments, size_t length, char *out, size_t size);
+
+/* ---- the variables of the environment that stand for options ---- */
+
+/* Is there one of this name? */
+bool pki_variable_is_known(const char *name, size_t length);
+
+/* An empty variable counts as not set: NULL. So does one that is not known. */
+const char *pki_variable(const char *name);

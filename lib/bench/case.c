@@ -1,18 +1,26 @@
 #include "bench/case.h"
 
-#include "base/compiler.h"
-#include "bench/fail.h"
-#include "bench/allocations.h"
-#include "bench/caches.h"
-#include "bench/figures.h"
-#include "bench/team.h"
-
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "base/compiler.h"
+#include "base/memory.h"
+#include "bench/bench.h"
+#include "bench/counters.h"
+#include "bench/environment.h"
+#include "bench/rounds.h"
+#include "bench/stats/samples.h"
+
+#define PKI_BENCH_COUNTED_SAMPLES 5
+
+static void pki_bench_figures_record(pki_bench_case *c, const pki_bench_sample *sample);
+
+/* ---- one benchmark with its parameters, while it is measured ---- */
 
 /* ---- life ---- */
 
@@ -357,4 +365,296 @@ bool pki_bench_case_record_sample(pki_bench_case *c)
         pki_bench_clocks_check(c);
     c->spent += pki_bench_now(c) - before;
     return true;
+}
+
+/* ---- what is counted, not timed ---- */
+
+/* Per iteration of one thread, all threads together; negative: not counted. */
+static double counted_in(const pki_bench_case *c, int counter)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < c->options.threads; i++) {
+        double value = c->runs[i].counting ? c->runs[i].counted.value[counter] : -1;
+        if (value < 0)
+            return -1;
+        sum += value;
+    }
+    return sum / (double)c->iterations;
+}
+
+static void count_hardware(pki_bench_case *c)
+{
+    pk_bench_result *r = &c->result;
+    double values[PKI_BENCH_COUNTERS][PKI_BENCH_COUNTED_SAMPLES];
+    double *const into[PKI_BENCH_COUNTERS] = {&r->instructions, &r->cycles, &r->cache_misses,
+                                              &r->branch_misses};
+    char why[192];
+    pki_bench_sample sample;
+    pki_bench_counters_explain(why, sizeof why);
+    pki_bench_case_note(c, why);
+    c->counting_hardware = true;
+    for (int i = 0; i < PKI_BENCH_COUNTED_SAMPLES; i++) {
+        if (!pki_bench_case_run_sample(c, c->iterations, &sample))
+            break;
+        for (int j = 0; j < PKI_BENCH_COUNTERS; j++)
+            values[j][i] = counted_in(c, j);
+    }
+    c->counting_hardware = false;
+    for (int j = 0; j < PKI_BENCH_COUNTERS && pki_bench_case_is_fine(c); j++)
+        *into[j] = pki_samples_select_median(values[j], PKI_BENCH_COUNTED_SAMPLES);
+}
+
+static void count_allocations(pki_bench_case *c)
+{
+    double counts[PKI_BENCH_COUNTED_SAMPLES], bytes[PKI_BENCH_COUNTED_SAMPLES];
+    pki_bench_sample sample;
+    if (!pki_bench_allocations_seen()) {
+        pki_bench_case_note(c, "allocations are not counted: the program has no "
+                               "PK_BENCH_COUNT_ALLOCATIONS, or its malloc is not glibc's");
+        return;
+    }
+    c->counting_allocations = true;
+    for (int i = 0; i < PKI_BENCH_COUNTED_SAMPLES; i++) {
+        uint64_t count, size;
+        if (!pki_bench_case_run_sample(c, c->iterations, &sample))
+            break;
+        pki_bench_allocations_read(&count, &size);
+        counts[i] = (double)count / (double)c->iterations;
+        bytes[i] = (double)size / (double)c->iterations;
+    }
+    c->counting_allocations = false;
+    if (!pki_bench_case_is_fine(c))
+        return;
+    c->result.allocations = pki_samples_select_median(counts, PKI_BENCH_COUNTED_SAMPLES);
+    c->result.allocated_bytes = pki_samples_select_median(bytes, PKI_BENCH_COUNTED_SAMPLES);
+}
+
+void pki_bench_count_events(pki_bench_case *c)
+{
+    if (pki_bench_case_is_fine(c) && c->count && c->options.hardware)
+        count_hardware(c);
+    if (pki_bench_case_is_fine(c) && c->count && c->options.allocations)
+        count_allocations(c);
+    if (c->figures_lost)
+        pki_bench_case_note(c, "figures beyond 16 names, or without memory, are missing");
+}
+
+/* ---- what a benchmark counts itself (pk_bench_add_counter), over its samples ---- */
+
+static pki_bench_series *series_of(pki_bench_case *c, const char *name)
+{
+    for (unsigned i = 0; i < c->series_count; i++)
+        if (strcmp(c->series[i].name, name) == 0)
+            return &c->series[i];
+    if (c->series_count == PKI_BENCH_FIGURES)
+        return NULL;
+    pki_bench_series *made = &c->series[c->series_count++];
+    memset(made, 0, sizeof *made);
+    memcpy(made->name, name, sizeof made->name);
+    return made;
+}
+
+static bool push(pki_bench_series *series, double value)
+{
+    if (!pki_array_fit(&series->values, &series->room, series->count + 1, sizeof(double)))
+        return false;
+    series->values[series->count++] = value;
+    return true;
+}
+
+static double in_unit(const pki_bench_figure *figure, double sum, const pki_bench_sample *sample)
+{
+    switch (figure->unit) {
+    case PK_BENCH_UNIT_PER_ITERATION:
+        return sum / (double)sample->iterations;
+    case PK_BENCH_UNIT_PER_SECOND:
+        return sample->time > 0 ? sum / (sample->time * 1e-9) : 0;
+    default:
+        return sum;
+    }
+}
+
+/* The sum over all threads, each thread's figure being looked up once, where it first occurs. */
+static bool occurs_before(const pki_bench_case *c, unsigned thread, const char *name)
+{
+    for (unsigned i = 0; i < thread; i++)
+        for (unsigned j = 0; j < c->runs[i].figure_count; j++)
+            if (strcmp(c->runs[i].figures[j].name, name) == 0)
+                return true;
+    return false;
+}
+
+static double sum_of(const pki_bench_case *c, const char *name)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < c->options.threads; i++)
+        for (unsigned j = 0; j < c->runs[i].figure_count; j++)
+            if (strcmp(c->runs[i].figures[j].name, name) == 0)
+                sum += c->runs[i].figures[j].value;
+    return sum;
+}
+
+/* Takes the figures of the sample that c->runs hold. What finds no room is counted. */
+static void pki_bench_figures_record(pki_bench_case *c, const pki_bench_sample *sample)
+{
+    for (unsigned i = 0; i < c->options.threads; i++) {
+        const pk_bench_run *run = &c->runs[i];
+        c->figures_lost += run->figures_lost;
+        for (unsigned j = 0; j < run->figure_count; j++) {
+            const pki_bench_figure *figure = &run->figures[j];
+            if (occurs_before(c, i, figure->name))
+                continue;
+            pki_bench_series *series = series_of(c, figure->name);
+            double value = in_unit(figure, sum_of(c, figure->name), sample);
+            if (!series || !push(series, value))
+                c->figures_lost++;
+        }
+    }
+}
+
+double pki_bench_series_median(pki_bench_series *series)
+{
+    return pki_samples_select_median(series->values, series->count);
+}
+
+/* ---- from a case's samples to figures ---- */
+
+static void move_samples(pk_bench_result *r, pki_bench_case *c)
+{
+    r->samples = c->time;
+    r->cpu_samples = c->cpu;
+    r->at = c->at;
+    r->marks = c->marks;
+    c->time = c->cpu = c->at = NULL;
+    c->marks = NULL;
+    c->count = c->room = 0;
+}
+
+/* What was measured, less what is reported: of the median, not of any one sample. */
+static double overhead_of(const pki_bench_case *c, double median, double *scratch)
+{
+    for (size_t i = 0; i < c->count; i++)
+        scratch[i] = c->time[i] + c->overhead[i];
+    return pki_samples_select_median(scratch, c->count) - median;
+}
+
+static double rate(const pk_bench_result *r, uint64_t work)
+{
+    return r->median > 0 ? (double)work * r->threads / (r->median * 1e-9) : 0;
+}
+
+/* ---- a device's ---- */
+
+/* Not queued, launches and device go on side by side, so an iteration takes what the slower of them
+ * does; the two readings differ by the marks. */
+#define SAME 0.9
+
+static uint32_t bound_of(const pk_bench_result *r, const pki_bench_case *c)
+{
+    if (c->queue.waits)
+        return PK_BENCH_BOUND_UNKNOWN;
+    return r->launch > (r->queued ? 1 : SAME) * r->median ? PK_BENCH_BOUND_LAUNCH
+                                                          : PK_BENCH_BOUND_DEVICE;
+}
+
+/* A sample that is only some steps of the marks' clock long is not known better than that. */
+static void note_resolution(pk_bench_result *r, pki_bench_case *c)
+{
+    double sample = r->median * (double)r->iterations, step = c->device->resolution;
+    char text[96];
+    if (!(sample * c->options.precision < step))
+        return;
+    snprintf(text, sizeof text, "a sample is %.1f us, and known to %.1f us (the events' steps)",
+             sample / 1e3, step / 1e3);
+    pki_bench_case_note(c, text);
+    memcpy(r->note, c->result.note, sizeof r->note);
+}
+
+static void describe_device(pk_bench_result *r, pki_bench_case *c, double *scratch)
+{
+    memcpy(scratch, c->launch, c->count * sizeof *scratch);
+    r->launch = pki_samples_select_median(scratch, c->count);
+    r->queued = c->queue.on;
+    r->bound = bound_of(r, c);
+    note_resolution(r, c);
+}
+
+/* ---- all of it ---- */
+
+bool pki_bench_result_fill(pk_bench_result *r, pki_bench_case *c)
+{
+    *r = c->result;
+    r->size = sizeof *r;
+    r->threads = c->options.threads;
+    r->iterations = c->iterations;
+    if (!pki_bench_case_is_fine(c))
+        return true;
+    if (c->count == 0)
+        return false; /* there was not even room for the first one */
+    double *scratch = malloc(c->count * sizeof *scratch);
+    if (!scratch ||
+        !pki_samples_describe(r, c->time, c->count, c->options.confidence, c->options.seed)) {
+        free(scratch);
+        return false;
+    }
+    memcpy(scratch, c->cpu, c->count * sizeof *scratch);
+    r->cpu = pki_samples_select_median(scratch, c->count);
+    r->overhead = overhead_of(c, r->median, scratch);
+    if (c->launch)
+        describe_device(r, c, scratch);
+    free(scratch);
+    r->bytes_per_second = rate(r, c->bytes);
+    r->flops_per_second = rate(r, c->flops);
+    r->items_per_second = rate(r, c->items);
+    move_samples(r, c);
+    return true;
+}
+
+void pki_bench_result_copy_out(pk_bench_result *given, pk_bench_result *whole)
+{
+    uint32_t size = given->size;
+    memset((char *)given + sizeof size, 0, size - sizeof size);
+    if (size < sizeof *whole) {
+        free(whole->marks);
+        whole->marks = NULL;
+    }
+    whole->size = size;
+    memcpy(given, whole, PKI_MIN((size_t)size, sizeof *whole));
+}
+
+void pk_bench_result_release(pk_bench_result *result)
+{
+    if (!result)
+        return;
+    free(result->samples);
+    free(result->cpu_samples);
+    free(result->at);
+    result->samples = result->cpu_samples = result->at = NULL;
+    result->count = 0;
+    if (result->size < sizeof *result)
+        return;
+    free(result->marks);
+    result->marks = NULL;
+}
+
+/* ---- Why a benchmark has no figures, and what else is to be known: bench/case.h ---- */
+
+void pki_bench_case_abandon(pki_bench_case *c, pk_bench_outcome outcome, const char *reason)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (pki_bench_case_is_fine(c)) {
+        c->result.outcome = outcome;
+        snprintf(c->result.reason, sizeof c->result.reason, "%s",
+                 reason && *reason ? reason : "no reason given");
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void pki_bench_case_note(pki_bench_case *c, const char *text)
+{
+    size_t used = strlen(c->result.note);
+    if (*text && !strstr(c->result.note, text))
+        snprintf(c->result.note + used, sizeof c->result.note - used, "%s%s", used ? "; " : "",
+                 text);
 }

@@ -1,19 +1,10 @@
-/* lib/bench/case.h - one benchmark with its parameters, while it is measured.
- *
- * Life: init (options made whole, parameters set), open (set-up, threads), take samples, close
- * (teardown), finish. What pk/bench.h gives to a body, pk_bench_run, is one thread's view of one
- * sample.
- *
- * Threads: a case belongs to the thread that drives it, which is thread 0 of the benchmark; its
- *          team's other threads wait between samples.
- */
+/* lib/bench/case.h - one benchmark with its parameters, from its samples to its figures */
 #pragma once
 
 #include <pk/bench.h>
 
 #include <stdbool.h>
 
-#include "bench/clock.h"
 #include "bench/clocks.h"
 #include "bench/counters.h"
 #include "bench/device.h"
@@ -21,6 +12,15 @@
 #include "bench/overhead.h"
 #include "bench/queue.h"
 #include "bench/watchdog.h"
+
+/* ---- one benchmark with its parameters, while it is measured ---- */
+
+/* Life: init (options made whole, parameters set), open (set-up, threads), take samples, close
+ * (teardown), finish. What pk/bench.h gives to a body, pk_bench_run, is one thread's view of one
+ * sample.
+ *
+ * Threads: a case belongs to the thread that drives it, which is thread 0 of the benchmark; its
+ *          team's other threads wait between samples. */
 
 #define PKI_BENCH_AXES 8
 #define PKI_BENCH_FIGURES 16
@@ -162,3 +162,28 @@ void pki_bench_case_abandon(pki_bench_case *c, pk_bench_outcome outcome, const c
 
 /* One more thing that was unavailable. */
 void pki_bench_case_note(pki_bench_case *c, const char *text);
+
+/* ---- what is counted, not timed ---- */
+
+/* Hardware counters and allocations, in a few samples of their own, since counting costs time. */
+
+/* After the last timed sample, while the case is open. What is unavailable goes into
+ * c->result.note. */
+void pki_bench_count_events(pki_bench_case *c);
+
+/* ---- what a benchmark counts itself (pk_bench_add_counter), over its samples ---- */
+
+/* The median over the samples, which are rearranged. */
+double pki_bench_series_median(pki_bench_series *series);
+
+/* ---- from a case's samples to figures ---- */
+
+/* Fills all of it and moves the samples over: the result's owner frees them. False without memory.
+ */
+bool pki_bench_result_fill(pk_bench_result *result, pki_bench_case *c);
+
+/* What programs were compiled against when the first perfkit was released. */
+#define PKI_BENCH_RESULT_OLDEST offsetof(pk_bench_result, launch)
+
+/* Moves a whole one to a caller's, as much of it as that has room for by its size. */
+void pki_bench_result_copy_out(pk_bench_result *given, pk_bench_result *whole);

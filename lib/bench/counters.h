@@ -1,12 +1,28 @@
-/* lib/bench/counters.h - instructions, cycles, cache and branch misses of the calling
- * thread, in user mode, where the kernel lets us (perf_event_open). */
+/* lib/bench/counters.h - what is counted, not timed: hardware counters and allocations */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/perf.h"
+#include "base/processors.h"
+
+/* ---- allocations of the whole process while they are counted ---- */
+
+/* They are told us by whoever stands in front of malloc: PK_BENCH_COUNT_ALLOCATIONS in pk/bench.h.
+ */
+
+/* Does anybody stand there? Tries it with one allocation. */
+bool pki_bench_allocations_seen(void);
+
+void pki_bench_allocations_start(void); /* from zero */
+void pki_bench_allocations_stop(void);
+void pki_bench_allocations_read(uint64_t *count, uint64_t *bytes);
+
+/* ---- counters ---- */
+
+/* Instructions, cycles, cache and branch misses of the calling
+ * thread, in user mode, where the kernel lets us (perf_event_open). */
 
 enum {
     PKI_BENCH_INSTRUCTIONS,

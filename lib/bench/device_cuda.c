@@ -1,16 +1,123 @@
-/* Timing benchmarks on a stream, by two events: lib/bench/device.h. Here a program measures
- * itself and waits, so waiting for the stream is in order. */
-#include "bench/device.h"
-#include "bench/device_gate.h"
-
+/* lib/bench/device_cuda.c - timing benchmarks on a CUDA stream */
+#include <cuda.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/cuda/api.h"
+#include "base/atomic.h"
 #include "base/compiler.h"
-#include "base/dl.h"
+#include "base/loader.h"
+#include "bench/device.h"
+
+typedef struct pki_bench_gate {
+    CUresult(CUDAAPI *wait)(CUstream, CUdeviceptr, cuuint32_t value, unsigned flags);
+    CUresult(CUDAAPI *old_wait)(CUstream, CUdeviceptr, cuuint32_t value, unsigned flags);
+    CUresult(CUDAAPI *allocate)(void **block, size_t bytes, unsigned flags);
+    CUresult(CUDAAPI *address)(CUdeviceptr *device, void *block, unsigned flags);
+    CUresult(CUDAAPI *release)(void *block);
+    uint32_t *word;
+    CUdeviceptr place; /* the device's name for it */
+    uint32_t shut;     /* how often; the word follows */
+} pki_bench_gate;
+
+static void pki_bench_gate_destroy(pki_bench_gate *gate);
+
+/* ---- a CUDA stream that waits until the processor lets it go on ---- */
+
+/* One word of host memory that the device sees. Shutting the gate puts a wait for the word's next
+ * value into the stream (cuStreamWaitValue32); opening it stores that value, which asks nothing of
+ * the driver. The word counts up, so an opening that comes late opens nothing of later. */
+
+/* Their second form needs driver 11.7 and nothing else; the first one, only where it is switched
+ * on: CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1 says whether. */
+static const pki_dl_function device_gate_functions[] = {
+    {"cuStreamWaitValue32_v2", offsetof(pki_bench_gate, wait), true},
+    {"cuStreamWaitValue32", offsetof(pki_bench_gate, old_wait), true},
+    {"cuMemHostAlloc", offsetof(pki_bench_gate, allocate), true},
+    {"cuMemHostGetDevicePointer_v2", offsetof(pki_bench_gate, address), true},
+    {"cuMemFreeHost", offsetof(pki_bench_gate, release), true},
+};
+
+typedef CUresult(CUDAAPI *ask_attribute)(int *value, CUdevice_attribute which, CUdevice device);
+
+static bool may_wait(pki_bench_gate *g, void *library, CUdevice device)
+{
+    static const pki_dl_function ask[] = {{"cuDeviceGetAttribute", 0, false}};
+    struct {
+        ask_attribute attribute;
+    } table;
+    char reason[64];
+    int old_form = 0;
+    if (!pki_dl_bind(library, device_gate_functions, PKI_COUNT_OF(device_gate_functions), g, reason,
+                     sizeof reason) ||
+        !pki_dl_bind(library, ask, 1, &table, reason, sizeof reason) || !g->allocate ||
+        !g->address || !g->release)
+        return false;
+    if (g->wait)
+        return true;
+    table.attribute(&old_form, CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1, device);
+    g->wait = old_form ? g->old_wait : NULL;
+    return g->wait != NULL;
+}
+
+static bool make_word(pki_bench_gate *g)
+{
+    void *block = NULL;
+    if (g->allocate(&block, sizeof *g->word, CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS)
+        return false;
+    g->word = block;
+    pki_store(g->word, 0);
+    return g->address(&g->place, block, 0) == CUDA_SUCCESS;
+}
+
+/* With the stream's context current. NULL: it is there, and open. Else why it cannot be. */
+/* A wait for what is already there is how a device that cannot wait says so. */
+static const char *pki_bench_gate_make(pki_bench_gate *g, void *library, CUdevice device,
+                                       CUstream stream)
+{
+    memset(g, 0, sizeof *g);
+    const char *why_not = NULL;
+    if (!may_wait(g, library, device))
+        why_not = "the driver has no wait for memory in streams";
+    else if (!make_word(g))
+        why_not = "no host memory that the device sees";
+    else if (g->wait(stream, g->place, 0, CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS)
+        why_not = "the device has no wait for memory in streams";
+    if (why_not)
+        pki_bench_gate_destroy(g);
+    return why_not;
+}
+
+static void pki_bench_gate_destroy(pki_bench_gate *g)
+{
+    if (g->word)
+        g->release(g->word);
+    g->word = NULL;
+}
+
+/* from any thread */
+static CUresult pki_bench_gate_shut(pki_bench_gate *g, CUstream stream)
+{
+    uint32_t next = g->shut + 1;
+    CUresult code = g->wait(stream, g->place, next, CU_STREAM_WAIT_VALUE_GEQ);
+    if (code == CUDA_SUCCESS)
+        pki_store_release(&g->shut, next); /* the watchdog's thread reads it */
+    return code;
+}
+
+static void pki_bench_gate_open(pki_bench_gate *g)
+{
+    pki_store_release(g->word, pki_load_acquire(&g->shut));
+}
+
+/* ---- Timing benchmarks on a stream, by two events ---- */
+
+/* Lib/bench/device.h. Here a program measures itself and waits, so waiting for the stream is in
+ * order. */
 
 /* Beyond what spans need. */
 typedef struct table {

@@ -1,13 +1,27 @@
 /* lib/bench/environment.h - the machine that benchmarks ran on, and what about it spoils
- * measurements. */
+ * measurements */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench/caches.h"
 #include "bench/overhead.h"
+
+/* ---- the processor's caches, as the kernel lists them ---- */
+
+#define PKI_BENCH_CACHES 8
+
+typedef struct pki_bench_cache {
+    char type[16];           /* "Data", "Instruction", "Unified" */
+    unsigned level, sharing; /* processors that share one */
+    size_t bytes;
+} pki_bench_cache;
+
+/* Of those that hold data; 0: unknown. */
+size_t pki_bench_largest_cache(void);
+
+/* ---- the machine that benchmarks ran on, and what about it spoils measurements ---- */
 
 /* Text that is not known is "", numbers are 0; on and off are "on", "off" or "unknown". */
 typedef struct pki_bench_environment {

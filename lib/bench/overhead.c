@@ -1,7 +1,7 @@
 #include "bench/overhead.h"
 
 #include "base/compiler.h"
-#include "bench/stats/sample_stats.h"
+#include "bench/stats/samples.h"
 
 #include <math.h>
 

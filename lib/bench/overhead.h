@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "bench/clock.h"
+#include "bench/clocks.h"
 
 /* All in ns. */
 typedef struct pki_bench_overhead {

@@ -1,7 +1,7 @@
 #include "bench/registry.h"
 
 #include "base/compiler.h"
-#include "bench/fail.h"
+#include "bench/bench.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 #include "bench/watchdog.h"
 
 #include "base/clock.h"
-#include "base/spawn.h"
+#include "base/process.h"
 
 #include <pthread.h>
 #include <stdlib.h>

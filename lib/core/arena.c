@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "base/mem.h"
+#include "base/memory.h"
 #include "core/record.h"
 #include "core/thread.h"
 

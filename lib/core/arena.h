@@ -1,14 +1,14 @@
 /* lib/core/arena.h - the one mapping that holds all that is recorded, readable by another process.
  *
  *     header      who, when, the clock map, the commit, the table of blocks
- *     spans       handed out one after the other, each backed before use (base/spans.h):
+ *     spans       handed out one after the other, each backed before use (base/memory.h):
  *       output    formatted text on its way to the trace file
  *       names     names of regions and counters, appended
  *       blocks    one per recording thread: pki_thread and its ring (lib/core/thread.h)
  *       segments  as large as a ring, for whose ring is full (lib/core/spare.h)
- *       slots     distributions, 64 KiB at a time (lib/stats/table.h)
+ *       slots     distributions, 64 KiB at a time (lib/stats/slot.h)
  *       comms     how far each communicator has come (lib/comm/live/progress.h)
- *       history   what the last steps left, in chunks (lib/history/layout.h)
+ *       history   what the last steps left, in chunks (lib/history/history.h)
  *
  * Pointers stored inside are addresses of the process that wrote them; header.base turns them into
  * offsets, so a copy of the arena can be read anywhere (`pk recover`). A reader checks magic,
@@ -29,7 +29,7 @@
 #include <pk/session.h>
 
 #include "base/clock.h"
-#include "base/spans.h"
+#include "base/memory.h"
 #include "core/names.h"
 #include "core/overhead.h"
 #include "core/record.h"
@@ -117,9 +117,9 @@ typedef struct pki_arena_header {
     uint64_t start_unix; /* ns since 1970 */
     char host[64];
     char program[128];
-    char job[64]; /* base/world.h; so are the next members */
+    char job[64]; /* base/process.h; so are the next members */
     int32_t local_rank, local_size, node;
-    char clock_id[96];    /* whose clock it was (base/world.h) */
+    char clock_id[96];    /* whose clock it was (base/process.h) */
     char trace_name[256]; /* last part of the trace's path; "" without one */
     uint32_t compressed;  /* the trace file is gzip */
     uint32_t ring_records;
@@ -131,7 +131,7 @@ typedef struct pki_arena_header {
     uint64_t output, output_bytes; /* offset and size of the output span; 0 without a trace */
     uint64_t names;                /* offset of the first names span */
     uint64_t comms;                /* of the first comms span; 0: none */
-    uint64_t history;              /* of what the last steps left (lib/history/layout.h); 0: none */
+    uint64_t history; /* of what the last steps left (lib/history/history.h); 0: none */
 
     pki_request request; /* from outside */
     pki_answer answer;

@@ -6,7 +6,7 @@
 
 #include "core/counter.h"
 #include "core/join.h"
-#include "stats/values.h"
+#include "stats/tally.h"
 
 static void count_dropped(pki_thread *t, uint32_t id, double value, uint64_t ticks)
 {

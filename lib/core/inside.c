@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "base/error.h"
+#include "base/log.h"
 #include "core/thread.h"
 
 static _Thread_local bool inside;

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "core/close.h"
 #include "core/events.h"
 #include "core/mirror.h"

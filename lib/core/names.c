@@ -8,7 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
-#include "base/mem.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "core/function.h"
 #include "core/thread.h"

@@ -12,7 +12,7 @@
 #include <pk/counter.h>
 #include <pk/region.h>
 
-#include "stats/kinds.h"
+#include "stats/slot.h"
 
 #define PKI_NAMES_MAX 65536
 #define PKI_NAME_BYTES 255
@@ -25,7 +25,7 @@ enum {
 
 typedef struct pki_name {
     uint32_t id;
-    uint32_t kind; /* stats/kinds.h */
+    uint32_t kind; /* stats/slot.h */
     uint32_t hash;
     uint16_t length;     /* of name, bytes */
     uint16_t key_length; /* of key; for a counter, of its unit */

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
-#include "base/small_file.h"
+#include "base/files.h"
 #include "core/overhead.h"
 #include "core/registry.h"
 

@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "core/inside.h"
 #include "core/cursor.h"
 

@@ -6,8 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/topdown.h"
+#include "base/memory.h"
+#include "base/processors.h"
 #include "core/registry.h"
 
 /* The owner's thread id above it; 0: nobody's. */

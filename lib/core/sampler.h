@@ -19,8 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/perf.h"
-#include "base/small_file.h"
+#include "base/processors.h"
+#include "base/files.h"
 #include "core/thread.h"
 
 #define PKI_SAMPLERS 512
@@ -30,7 +30,7 @@
 typedef enum pki_event_group {
     PKI_HARDWARE,
     PKI_SOFTWARE,
-    PKI_TOPDOWN, /* its values are slots (base/topdown.h) */
+    PKI_TOPDOWN, /* its values are slots (base/processors.h) */
     PKI_EVENT_GROUPS
 } pki_event_group;
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "core/cursor.h"
 #include "core/registry.h"
 

@@ -26,11 +26,10 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
-#include "base/bell.h"
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "core/record.h"
-#include "stats/table.h"
+#include "stats/slot.h"
 
 #define PKI_DEPTH_MAX 64
 #define PKI_THREAD_NAME 64 /* bytes with the 0 */

@@ -4,11 +4,93 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/memory.h"
 #include "base/text.h"
-#include "history/spans.h"
+#include "history/history.h"
 #include "out/chrome/activity.h"
+#include "out/chrome/span.h"
+
+/* ---- read ---- */
+
+bool pki_history_view_open(pki_history_view *v, const void *base, size_t bytes, uint64_t offset,
+                           uint64_t end)
+{
+    *v = (pki_history_view){.base = base, .bytes = bytes, .end = end};
+    if (offset == 0 || offset % 8 || offset > bytes || sizeof *v->head > bytes - offset)
+        return false;
+    v->head = (const pki_history_head *)(const void *)(v->base + offset);
+    size_t left = bytes - (size_t)offset - sizeof *v->head;
+    return v->head->chunk_bytes >= PKI_PAGE && v->head->chunk_bytes % PKI_PAGE == 0 &&
+           v->head->chunk_bytes <= bytes && v->head->step_room > 0 &&
+           v->head->step_room <= left / sizeof *v->head->steps &&
+           pki_load_acquire(&v->head->first) <= end; /* pairs with the release in forget */
+}
+
+const pki_history_step *pki_history_find(const pki_history_view *v, uint64_t number)
+{
+    uint64_t end = v->head->step_end, room = v->head->step_room;
+    uint64_t first = end > room ? end - room : 0;
+    for (uint64_t n = end; n > first; n--) {
+        const pki_history_step *step = &v->head->steps[(n - 1) % v->head->step_room];
+        if (step->number == number)
+            return step;
+    }
+    return NULL;
+}
+
+pki_history_reader pki_history_read(const pki_history_view *v, uint64_t from)
+{
+    uint64_t first = pki_load_acquire(&v->head->first); /* pairs with the release in forget */
+    from = PKI_MAX(from, first);
+    return (pki_history_reader){v, from - from % v->head->chunk_bytes, 0};
+}
+
+/* The chunk in which the position lies. */
+static const char *chunk_of(const pki_history_view *v, uint64_t at)
+{
+    uint64_t bytes = v->head->chunk_bytes;
+    uint64_t offset = v->head->chunks[at / bytes % PKI_HISTORY_CHUNKS];
+    bool there =
+        offset && offset % PKI_PAGE == 0 && offset <= v->bytes && bytes <= v->bytes - offset;
+    return there ? v->base + offset : NULL;
+}
+
+static bool is_whole(const pki_piece *piece, uint64_t left)
+{
+    return piece->bytes >= sizeof *piece && piece->bytes <= left && piece->bytes % 16 == 0;
+}
+
+const pki_piece *pki_history_next(pki_history_reader *r)
+{
+    uint64_t bytes = r->view->head->chunk_bytes;
+    while (r->at < r->view->end && r->read < r->view->bytes) {
+        const char *chunk = chunk_of(r->view, r->at);
+        uint64_t within = r->at % bytes;
+        const pki_piece *piece = (const pki_piece *)(const void *)(chunk + within);
+        if (!chunk || piece->kind == PKI_PIECE_END || !is_whole(piece, bytes - within)) {
+            r->at += bytes - within;
+            r->read += sizeof *piece;
+            continue;
+        }
+        r->at += piece->bytes;
+        r->read += piece->bytes;
+        return piece;
+    }
+    return NULL;
+}
+
+const pki_record *pki_piece_records(const pki_history_reader *r, const pki_piece *piece,
+                                    uint32_t *count)
+{
+    uint64_t beyond = r->at > r->view->end ? r->at - r->view->end : 0;
+    uint64_t bytes = piece->bytes - sizeof *piece;
+    *count = (uint32_t)((bytes - PKI_MIN(beyond, bytes)) / sizeof(pki_record));
+    return (const pki_record *)(const void *)(piece + 1);
+}
+
+/* ---- what is kept of some steps, as Chrome trace events ---- */
 
 /* A thread that has been named, and how. */
 typedef struct named {
@@ -202,5 +284,92 @@ bool pki_history_format(const pki_history_view *view, pki_history_range *range, 
     pki_open_spans_finish(&j.spans);
     free(j.tracks);
     free(j.threads);
+    return done;
+}
+
+/* ---- which pk_spans overlap with some steps of the history ---- */
+
+static pki_open_span span_of(const pki_record *r, uint64_t id, pki_open_state state)
+{
+    return (pki_open_span){r->start,        id, (uint32_t)r->extra, pki_what_id(r->what),
+                           (uint32_t)state, 0};
+}
+
+static size_t begin(pki_open_spans *seen, const pki_chrome *c, char *out, uint32_t tid,
+                    const pki_history_range *range, const pki_record *r)
+{
+    pki_open_span *before = pki_open_spans_find(seen, (uint32_t)r->extra);
+    if (before)
+        pki_open_spans_remove(seen, before); /* its end has been seen */
+    if (before || r->start > range->until)
+        return 0;
+    bool now = r->start >= range->from;
+    pki_open_span span = span_of(r, r->value, now ? PKI_SPAN_SEEN : PKI_SPAN_OPEN);
+    span.tid = tid;
+    pki_open_spans_add(seen, &span);
+    return now ? pki_chrome_span(c, out, tid, r, r) : 0;
+}
+
+static size_t end(pki_open_spans *seen, const pki_chrome *c, char *out, uint32_t tid,
+                  const pki_history_range *range, const pki_record *r, const pki_record *more)
+{
+    pki_open_span *before = pki_open_spans_find(seen, (uint32_t)r->extra);
+    bool written = before && before->state == PKI_SPAN_SEEN;
+    pki_record whole = *r;
+    if (before && before->state != PKI_SPAN_ENDED)
+        pki_open_spans_remove(seen, before);
+    if (!before && !(pki_what_flags(r->what) & PKI_FLAG_NO_BEGIN)) {
+        pki_open_span ended = span_of(r, more->start, PKI_SPAN_ENDED);
+        pki_open_spans_add(seen, &ended);
+    }
+    if (r->start > range->until || pki_record_ticks(r) < range->from)
+        return 0;
+    whole.what |= written ? 0 : PKI_FLAGS(PKI_FLAG_NO_BEGIN);
+    return pki_chrome_span(c, out, tid, &whole, more);
+}
+
+size_t pki_history_span(pki_open_spans *seen, const pki_chrome *c, char out[PKI_EVENT_BYTES],
+                        uint32_t tid, const pki_history_range *range, const pki_record *r,
+                        const pki_record *more)
+{
+    switch (pki_what_type(r->what)) {
+    case PKI_RECORD_SPAN_BEGIN:
+        return begin(seen, c, out, tid, range, r);
+    case PKI_RECORD_SPAN_END:
+        return end(seen, c, out, tid, range, r, more);
+    default:
+        return r->start < range->from || r->start > range->until
+                   ? 0
+                   : pki_chrome_span(c, out, tid, r, more);
+    }
+}
+
+/* The threads of those that began before the history may have no name in it. */
+static bool put_open(const pki_chrome *c, const pki_open_span *s, uint64_t ticks,
+                     pki_history_sink *sink, void *user)
+{
+    char event[PKI_EVENT_BYTES];
+    const pki_chrome_open open = {s->start, s->id, s->name, s->serial};
+    bool begun = s->state == PKI_SPAN_SEEN;
+    uint32_t tid = begun ? s->tid : c->pid;
+    if (!begun && !sink(user, event, pki_chrome_span_begin(c, event, tid, &open)))
+        return false;
+    return sink(user, event,
+                pki_chrome_span_unfinished(c, event, tid, &open, PKI_MAX(ticks, s->start)));
+}
+
+bool pki_history_open_spans(const pki_open_spans *seen, const pki_chrome *c,
+                            const pki_history_range *range, uint64_t ticks, pki_history_sink *sink,
+                            void *user)
+{
+    bool done = true;
+    for (size_t i = 0; done && i < seen->room; i++)
+        if (seen->cells[i].state == PKI_SPAN_OPEN || seen->cells[i].state == PKI_SPAN_SEEN)
+            done = put_open(c, &seen->cells[i], ticks, sink, user);
+    for (size_t i = 0; done && i < range->open_count; i++) {
+        const pki_open_span *s = &range->open[i];
+        if (s->start <= range->until && !pki_open_spans_find(seen, s->serial))
+            done = put_open(c, s, ticks, sink, user);
+    }
     return done;
 }

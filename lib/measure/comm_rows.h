@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stats/histogram.h"
+#include "stats/series.h"
 
 #define PKI_PARTNERS_OTHER (-1) /* all those that were too many to be told apart */
 

@@ -30,7 +30,7 @@
 #include "measure/stage_rows.h"
 #include "measure/steps/rows.h"
 #include "measure/window/sum.h"
-#include "stats/histogram.h"
+#include "stats/series.h"
 
 #define PKI_REPORT_SCHEMA 1 /* "schema" in the report file; docs/report-format.md */
 

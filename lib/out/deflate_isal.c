@@ -7,7 +7,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
-#include "base/dl.h"
+#include "base/loader.h"
 
 /* Of events 1 is as small as zlib's 3, and the next steps cost more than they save. */
 #define LEVEL 1

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "base/mem.h"
+#include "base/memory.h"
 #include "out/target.h"
 
 #define ATTEMPTS 100

@@ -15,16 +15,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/own.h"
+#include "base/files.h"
 #include "out/gz.h"
 
 /* Who may open it is the umask's to say, as of any file that a program makes. */
 #define PKI_FILE_MODE 0666
 #define PKI_FILE_PRIVATE 0600
 
-/* A fresh file for path, open for reading and writing under a high number (base/own.h); its present
- * name goes to temporary (PATH_MAX bytes). -1 and errno: for something else than a regular file at
- * path, pki_target_is_free's. */
+/* A fresh file for path, open for reading and writing under a high number (base/files.h); its
+ * present name goes to temporary (PATH_MAX bytes). -1 and errno: for something else than a regular
+ * file at path, pki_target_is_free's. */
 int pki_file_fresh(const char *path, mode_t mode, char *temporary, size_t size);
 
 /* Gives a fresh file its name. False and errno; the temporary is gone then. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "core/names.h"
 #include "measure/device/regions.h"
 #include "out/chrome/activity.h"

@@ -5,7 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
-#include "base/error.h"
+#include "base/log.h"
 
 extern const pki_backend pki_backend_cuda, pki_backend_cupti, pki_backend_nvtx, pki_backend_nccl,
     pki_backend_nvml;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "base/error.h"
-#include "capture/choose.h"
+#include "base/log.h"
+#include "capture/capture.h"
 #include "session/backend.h"
 #include "session/operator.h"
 #include "session/collector/collect.h"

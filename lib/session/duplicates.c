@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/dl.h"
-#include "base/error.h"
+#include "base/loader.h"
+#include "base/log.h"
 
 #include <pk/version.h>
 

@@ -4,10 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/log.h"
-#include "base/variable.h"
-#include "base/world.h"
+#include "base/text.h"
+#include "base/process.h"
 
 static pk_status read_switch(const char *variable, bool *on)
 {

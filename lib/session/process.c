@@ -6,10 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/dl.h"
-#include "base/driver.h"
+#include "base/loader.h"
 #include "base/log.h"
-#include "base/standard.h"
+#include "base/files.h"
 #include "comm/model/communicator.h"
 #include "core/join.h"
 #include "core/sampler.h"
@@ -23,7 +22,7 @@
 #include "session/service.h"
 
 /* The child has one thread and a copy of everything; the files, the arena and the collector are the
- * parent's. None of our locks was taken before the fork, but for that of base/dl.h, since that
+ * parent's. None of our locks was taken before the fork, but for that of base/loader.h, since that
  * could have meant waiting for a disk; so no state is trusted, it is made anew; what nobody held is
  * given back, what somebody did is not. */
 static void in_child(void)

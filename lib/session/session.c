@@ -1,6 +1,5 @@
 #include "session/session.h"
 
-#include "base/error.h"
 #include "base/log.h"
 #include "core/inside.h"
 

@@ -5,7 +5,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "core/join.h"
 #include "core/overhead.h"

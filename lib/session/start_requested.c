@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/world.h"
+#include "base/process.h"
 #include "session/start.h"
 
 static int32_t launched_rank(void)

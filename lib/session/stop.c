@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "core/inside.h"
 #include "session/backend.h"

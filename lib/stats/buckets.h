@@ -1,14 +1,16 @@
-/* lib/stats/buckets.h - which values share a bucket: 64 of them to an octave.
- *
- * A bucket is 1/64 of its octave's start wide; taking the middle for each of its values, a quantile
- * is within 1/128 = 0.8 %. There are two numberings, by what is counted: times in ticks or
- * nanoseconds, where values below 128 have buckets of their own, and doubles of either sign.
- */
+/* lib/stats/buckets.h - which values share a bucket, and what is said of a distribution */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+/* ---- which values share a bucket: 64 of them to an octave ---- */
+
+/* A bucket is 1/64 of its octave's start wide; taking the middle for each of its values, a quantile
+ * is within 1/128 = 0.8 %. There are two numberings, by what is counted: times in ticks or
+ * nanoseconds, where values below 128 have buckets of their own, and doubles of either sign. */
 
 #define PKI_OCTAVE_BUCKETS 64
 
@@ -84,3 +86,23 @@ static inline double pki_key_begin(uint32_t key)
         magnitude = PKI_KEY_SIGN - magnitude;
     return pki_key_double(magnitude << PKI_KEY_SHIFT, negative);
 }
+
+/* ---- what is said of a distribution ---- */
+
+/* Quantiles within 1 %, the rest exact. Zero when count is 0. */
+typedef struct pki_dist {
+    uint64_t count;
+    double sum, min, max, mean, stddev;
+    double p50, p90, p95, p99;
+} pki_dist;
+
+/* ---- which sample is a quantile, and in which bucket it lies ---- */
+
+/* Which of n samples in order, counted from 1, is the q-quantile: the first whose share, rank / n
+ * as a double, is q or more. (q * n rounded up is too much for 0.9 of 10 in long double, 0.07 of
+ * 100 in double.) */
+uint64_t pki_rank(double q, uint64_t n);
+
+/* The bucket that holds the sample of that rank, of n whose counts lie `stride` bytes apart; the
+ * last if they hold fewer. */
+size_t pki_rank_bucket(const uint64_t *counts, size_t n, size_t stride, uint64_t rank);

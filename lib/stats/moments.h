@@ -24,7 +24,7 @@ typedef struct pki_moments {
     double first, min, max;
     pki_pair apart;   /* sum of value - first */
     pki_pair squares; /* sum of (value - first)^2 */
-    uint64_t count;   /* last: see stats/values.c */
+    uint64_t count;   /* last: see stats/tally.c */
 } pki_moments;
 
 /* A finite value, so many times. */

@@ -1,10 +1,90 @@
 #include "stats/slot.h"
 
+#include <pk/stats.h>
+
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "stats/quantile.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/memory.h"
+#include "stats/buckets.h"
+#include "stats/tally.h"
+
+/* ---- memory for a table's distributions, in 64 KiB spans of a mapping ---- */
+
+#define PKI_POOL_SPAN_BYTES 65536u
+
+typedef struct span {
+    uint64_t next; /* offset, 0 for none */
+    uint64_t bytes;
+    uint64_t pad[6];
+} span;
+
+static size_t lines_up(size_t bytes)
+{
+    return (bytes + PKI_LINE - 1) & ~(size_t)(PKI_LINE - 1);
+}
+
+static void enter_span(const pki_spans *spans, pki_pool *pool, uint64_t offset)
+{
+    span *s = pki_spans_at(spans, offset);
+    pool->span_now = offset;
+    pool->spare = (char *)(s + 1);
+    pool->spare_end = (char *)s + s->bytes;
+}
+
+static bool append_span(pki_spans *spans, pki_pool *pool, size_t bytes)
+{
+    size_t whole = PKI_MAX(sizeof(span) + bytes, PKI_POOL_SPAN_BYTES);
+    span *s = pki_spans_claim(spans, whole);
+    if (!s)
+        return false;
+    s->bytes = whole;
+    uint64_t offset = pki_spans_offset(spans, s);
+    if (pool->span_now)
+        ((span *)pki_spans_at(spans, pool->span_now))->next = offset;
+    else
+        pool->spans = offset;
+    enter_span(spans, pool, offset);
+    return true;
+}
+
+/* On to the next span: one left from before a reset, or a new one. */
+static bool next_span(pki_spans *spans, pki_pool *pool, size_t bytes)
+{
+    uint64_t next = pool->span_now ? ((span *)pki_spans_at(spans, pool->span_now))->next : 0;
+    if (!next)
+        return append_span(spans, pool, bytes);
+    enter_span(spans, pool, next);
+    return true;
+}
+
+void *pki_pool_claim(pki_spans *spans, pki_pool *pool, size_t bytes)
+{
+    bytes = lines_up(bytes);
+    while ((size_t)(pool->spare_end - pool->spare) < bytes)
+        if (!next_span(spans, pool, bytes))
+            return NULL;
+    void *at = pool->spare;
+    pool->spare += bytes;
+    return memset(at, 0, bytes);
+}
+
+void pki_pool_reset(const pki_spans *spans, pki_pool *pool)
+{
+    if (pool->spans)
+        enter_span(spans, pool, pool->spans);
+}
+
+/* ---- one region's distribution: a slot and its chunks of buckets ---- */
+
+static inline pki_link pki_link_to(const pki_slot *slot, const void *to)
+{
+    return (pki_link)(((const char *)to - (const char *)slot) / PKI_LINE);
+}
 
 void pki_slot_clear(pki_slot *slot, uint32_t id)
 {
@@ -386,4 +466,70 @@ pki_dist pki_stats_dist(const pk_stats *s)
                       .p90 = (double)quantile_of(&w, 0.90),
                       .p95 = (double)quantile_of(&w, 0.95),
                       .p99 = (double)quantile_of(&w, 0.99)};
+}
+
+/* ---- a table of distributions by name id ---- */
+
+static bool grow(pki_spans *spans, pki_table *table, uint32_t id)
+{
+    uint32_t count = PKI_MAX(table->count, 128u);
+    while (count <= id)
+        count *= 2;
+    if (count == table->count)
+        return true;
+    pki_slot **slots = pki_pool_claim(spans, &table->pool, count * sizeof *slots);
+    if (!slots)
+        return false;
+    if (table->count)
+        memcpy(slots, table->slots, table->count * sizeof *slots);
+    table->slots = slots;
+    table->count = count;
+    return true;
+}
+
+static void clear(pki_slot *slot, uint32_t id, uint32_t kind)
+{
+    if (kind == PKI_KIND_COUNTER)
+        pki_values_clear((pki_values *)slot, id);
+    else
+        pki_slot_clear(slot, id);
+    slot->kind = kind;
+}
+
+pki_slot *pki_table_add(pki_spans *spans, pki_table *table, uint32_t id, uint32_t kind)
+{
+    pki_slot *slot = pki_table_slot(table, id);
+    if (slot)
+        return slot;
+    if (!grow(spans, table, id))
+        return NULL;
+    size_t bytes = kind == PKI_KIND_COUNTER ? sizeof(pki_values) : sizeof *slot;
+    slot = pki_pool_claim(spans, &table->pool, bytes);
+    if (!slot)
+        return NULL;
+    clear(slot, id, kind);
+    slot->next = table->first ? pki_link_to(slot, table->first) : 0;
+    table->first = slot;
+    table->slots[id] = slot;
+    table->used++;
+    return slot;
+}
+
+void pki_table_merge(pki_spans *spans, pki_table *to, const pki_table *from)
+{
+    for (const pki_slot *s = from->first; s; s = pki_table_next(s)) {
+        pki_slot *slot = pki_table_add(spans, to, s->id, s->kind);
+        if (slot && s->kind == PKI_KIND_COUNTER)
+            pki_values_merge(spans, &to->pool, (pki_values *)slot, (const pki_values *)s);
+        else if (slot)
+            pki_slot_merge(spans, &to->pool, slot, s);
+    }
+}
+
+void pki_table_reset(const pki_spans *spans, pki_table *table)
+{
+    table->slots = NULL;
+    table->first = NULL;
+    table->count = table->used = 0;
+    pki_pool_reset(spans, &table->pool);
 }

@@ -1,24 +1,46 @@
-/* lib/stats/slot.h - one region's distribution: a slot and its chunks of buckets.
- *
- * A chunk has the 64 buckets of an octave (stats/buckets.h), of 32 bits each, and only the octaves
- * that a region touches have one. A bucket that overflows carries into a second table, so 2^32
- * calls are nothing special. Slots and chunks come from a pool (stats/pool.h).
- *
- * One writer at a time (stats/table.h); anybody may read meanwhile and sees, at worst, the last
- * call half entered.
- */
+/* lib/stats/slot.h - distributions of regions: slots, the table of them, and their memory */
 #pragma once
+
+#include <pk/stats.h>
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include <pk/stats.h>
-
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/memory.h"
 #include "stats/buckets.h"
-#include "stats/dist.h"
-#include "stats/pool.h"
+
+/* ---- what a name is of, and its distribution ---- */
+
+/* 0 .. 5: a region of that pk_kind. */
+#define PKI_KIND_COUNTER 100u
+#define PKI_KIND_INTERNAL 101u
+
+/* ---- memory for a table's distributions, in 64 KiB spans of a mapping ---- */
+
+/* Nothing is given back by itself: a reset takes all of it again, from the start. */
+
+/* All zero is an empty one. */
+typedef struct pki_pool {
+    char *spare; /* memory left in the current span, up to spare_end */
+    char *spare_end;
+    uint64_t spans;    /* offset of the first span; each starts with the next one's offset */
+    uint64_t span_now; /* the one in use */
+} pki_pool;
+
+/* Zeroed, by the cache line; NULL without room. */
+void *pki_pool_claim(pki_spans *spans, pki_pool *pool, size_t bytes);
+void pki_pool_reset(const pki_spans *spans, pki_pool *pool);
+
+/* ---- one region's distribution: a slot and its chunks of buckets ---- */
+
+/* A chunk has the 64 buckets of an octave (stats/buckets.h), of 32 bits each, and only the octaves
+ * that a region touches have one. A bucket that overflows carries into a second table, so 2^32
+ * calls are nothing special. Slots and chunks come from a pool (stats/slot.h).
+ *
+ * One writer at a time (stats/slot.h); anybody may read meanwhile and sees, at worst, the last
+ * call half entered. */
 
 #define PKI_CHUNKS 59
 #define PKI_CHUNK_BUCKETS PKI_OCTAVE_BUCKETS
@@ -42,7 +64,7 @@ typedef struct pki_slot {
     uint64_t self_mark; /* self time at the last step */
 
     uint32_t id;
-    uint32_t kind; /* stats/kinds.h */
+    uint32_t kind; /* stats/slot.h */
     uint64_t bytes;
     uint64_t flops;
     pki_link next;  /* of this table's slots */
@@ -65,11 +87,6 @@ typedef uint32_t pki_chunk[PKI_CHUNK_BUCKETS];
 static inline void *pki_follow(const pki_slot *slot, pki_link link)
 {
     return (char *)(uintptr_t)slot + (int64_t)link * PKI_LINE;
-}
-
-static inline pki_link pki_link_to(const pki_slot *slot, const void *to)
-{
-    return (pki_link)(((const char *)to - (const char *)slot) / PKI_LINE);
 }
 
 /* count, sum, min, max and squares, without the bucket. */
@@ -157,3 +174,42 @@ size_t pki_stats_used(const pk_stats *stats, uint16_t used[PK_STATS_BUCKETS]);
 
 /* Of finished ones. */
 pki_dist pki_stats_dist(const pk_stats *stats);
+
+/* ---- a table of distributions by name id ---- */
+
+/* A table has one writer at a time. Readers of somebody else's table take the registry's lock,
+ * under which slots are added and tables grow; buckets are added without it. */
+
+typedef struct pki_table {
+    pki_slot **slots; /* by name id; NULL where there is none */
+    pki_slot *first;  /* all of them, linked */
+    pki_pool pool;
+    uint32_t count; /* of the array */
+    uint32_t used;  /* slots */
+} pki_table;
+
+static inline pki_slot *pki_table_slot(const pki_table *t, uint32_t id)
+{
+    return id < t->count ? t->slots[id] : NULL;
+}
+
+static inline pki_slot *pki_table_next(const pki_slot *slot)
+{
+    return slot->next ? pki_follow(slot, slot->next) : NULL;
+}
+
+/* The slot of name id, made if needed: of a counter a pki_values (stats/tally.h). NULL without
+ * room. */
+pki_slot *pki_table_add(pki_spans *spans, pki_table *table, uint32_t id, uint32_t kind);
+
+/* One call of so many ticks, in a slot of this table. */
+static inline void pki_table_count(pki_spans *spans, pki_table *t, pki_slot *slot, uint64_t ticks)
+{
+    pki_slot_count(spans, &t->pool, slot, ticks);
+}
+
+/* Adds a whole table; what finds no room is left out. */
+void pki_table_merge(pki_spans *spans, pki_table *to, const pki_table *from);
+
+/* Forgets all slots; their memory is used again. */
+void pki_table_reset(const pki_spans *spans, pki_table *table);

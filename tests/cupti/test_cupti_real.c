@@ -4,9 +4,8 @@
 
 #include <stdio.h>
 
-#include "backend/cupti/calls.h"
 #include "backend/cupti/records.h"
-#include "base/driver.h"
+#include "base/loader.h"
 #include "session/session.h"
 
 static const char *double_path;

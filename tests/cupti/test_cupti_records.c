@@ -1,9 +1,7 @@
 /* Records as they should not be, from libraries older and newer than the header, and too many. */
 #include "scene.h"
 
-#include "backend/cupti/api.h"
-#include "backend/cupti/names.h"
-#include "backend/cupti/calls.h"
+#include "backend/cupti/control.h"
 #include "backend/cupti/records.h"
 
 static pk_region forward = PK_REGION("forward");

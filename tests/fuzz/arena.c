@@ -16,7 +16,7 @@
 
 #include "core/arena.h"
 #include "core/thread.h"
-#include "history/layout.h"
+#include "history/history.h"
 #include "session/activity.h"
 #include "session/session.h"
 

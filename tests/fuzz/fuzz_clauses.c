@@ -1,6 +1,6 @@
 /* Any text as pk_options.capture: it is taken or refused with a reason; what is taken is within
  * bounds, and steps that go by it give ranges that make sense. */
-#include "capture/choose.h"
+#include "capture/capture.h"
 
 #include <stdlib.h>
 #include <string.h>

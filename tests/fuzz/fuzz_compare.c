@@ -5,7 +5,7 @@
  * with a copy of tests/golden/compare-*.json. Without: fuzz_main.c.
  */
 #include "bench/compare/compare.h"
-#include "read/json_read.h"
+#include "read/json.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

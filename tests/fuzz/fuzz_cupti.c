@@ -17,7 +17,7 @@
 #include <pk/pk.h>
 
 #include "../fake/fake_cupti.h"
-#include "backend/cupti/buffers.h"
+#include "backend/cupti/control.h"
 #include "base/clock.h"
 
 #define MOST 4096

@@ -1,7 +1,7 @@
 /* Any line: what trace/flat.h takes apart, jansson takes for the same object; and its event is the
  * same by way of flat.h, and of the lines before it (trace/line_cache.h), as by way of jansson. */
 #include "trace/reader.h"
-#include "read/json_read.h"
+#include "read/json.h"
 #include "trace/scan.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * With libFuzzer: ninja -C BUILD tests/fuzz/libfuzzer-report (a build with clang), then run it with
  * a copy of corpus/. Without: fuzz_main.c.
  */
-#include "read/json_read.h"
+#include "read/json.h"
 #include "read/scan.h"
 #include "load/load.h"
 #include "out/report/report.h"

@@ -42,7 +42,7 @@ for twin in lib/backend/*/*none.c lib/comm/plugin/none.c; do
 done
 choose lib/out/gz_none.c lib/out/gz.c lib/out/deflate.c lib/out/deflate_zlib.c
 choose lib/out/deflate_isal_none.c lib/out/deflate_isal.c
-choose lib/bench/device_none.c lib/bench/device_cuda.c lib/bench/device_gate.c
+choose lib/bench/device_none.c lib/bench/device_cuda.c lib/bench/device_cuda.c
 zlib=()
 compiles lib/out/deflate_zlib.c && zlib=(-lz)
 

@@ -1,21 +1,51 @@
-"""cycles.py NM ARCHIVE... - no two files of a library need each other, directly or through others.
+"""cycles.py NM ARCHIVE... - no two rooms of a library need each other, directly or through others.
 
-A file needs another if its object refers to a symbol that the other's defines. What lies in one cycle can only be
-read, tested and moved together; so a cycle is one subject in several files, or a mistake. KNOWN has those of the
-first sort, with the reason.
+A room is what layers.py takes for one: a folder of lib, with those in it. It needs another if one of its objects refers
+to a symbol that the other's define. What lies in one cycle can only be read, tested and moved together; so a cycle is
+one subject in several rooms, or a mistake. KNOWN has those of the first sort, with the reason.
 """
 
 import os
 import re
 import sys
 
+import layers
 import symbols
 import tree
 
 # lib/session has the tables of backends and of services, which is how the session knows of them at all.
 TABLE = re.compile(r"^pki_(backend|service)_[a-z_]+$")
-# (files, why they are one thing)
-KNOWN = []
+# Symbols for callers that cannot inline (core/ffi*.c): whoever links one of them wants its room.
+FFI = re.compile(r"^core_ffi")
+# (rooms, why they are one thing)
+KNOWN = [({"comm/figures", "measure"}, "what a run did on communicators is part of its figures, and made by its means"),
+         ({"comm/live", "session"}, "how far communicators have come is looked at in the session's rounds"),
+         ({"comm/model", "core"}, "an operation is a record, and ends as a thread's records end")]
+LIB = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "lib")
+
+
+def rooms(lib, archive):
+    """{object: room} for the sources of an archive, which meson names by their path below the archive's folder."""
+    base = lib if os.path.basename(archive) == "libpk.a" else os.path.join(lib, "bench")
+    found = {}
+    for folder, _, names in os.walk(base):
+        for name in names:
+            if name.endswith(".c"):
+                path = os.path.join(folder, name)
+                inside = os.path.relpath(path, base).removesuffix(".c").replace(os.sep, "_")
+                found[inside] = layers.place(os.path.join("lib", os.path.relpath(path, lib)))[1]
+    return found
+
+
+def between(graph, room):
+    """The same of rooms; an object that is in none is one."""
+    out = {}
+    for inside, needed in graph.items():
+        here = out.setdefault(room.get(inside, inside), {})
+        for other, name in () if FFI.match(inside) else needed.items():
+            if room.get(other, other) != room.get(inside, inside):
+                here.setdefault(room.get(other, other), name)
+    return out
 
 
 def needs(nm, archive):
@@ -53,14 +83,14 @@ def cycles(graph):
 
 
 def check(nm, archive, known=()):
-    graph = needs(nm, archive)
+    graph = between(needs(nm, archive), rooms(LIB, archive))
     here = os.path.basename(archive)
     found = cycles(graph)
     for files in found:
         if set(files) in [set(names) for names, _ in known]:
             continue
         edges = [f"{a} -> {b} ({graph[a][b]})" for a in files for b in files if b in graph[a]]
-        yield f"{here}: a cycle of {len(files)} files: " + ", ".join(edges)
+        yield f"{here}: a cycle of {len(files)} rooms: " + ", ".join(edges)
     for names, _ in known:
         if set(names) not in map(set, found) and set(names) <= set(graph):
             yield f"{here}: no cycle any more: {', '.join(names)}"

@@ -49,7 +49,7 @@ def place(path):
 
 
 def library(path):
-    """cupti for lib/backend/cupti/calls.c, plugin for lib/comm/plugin/pool.c, none for lib/backend/none.h: a
+    """cupti for lib/backend/cupti/records.c, plugin for lib/comm/plugin/pool.c, none for lib/backend/none.h: a
     backend is a folder."""
     return path.split(os.sep)[2].removesuffix(".h")
 

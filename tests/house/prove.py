@@ -200,10 +200,10 @@ NEEDS = [
     (["int pki_b(void); int pki_a(void); int pki_a(void) { return pki_b(); }",
       "int pki_b(void); int pki_b(void) { return 0; }"], None),
     (["int pki_b(void); int pki_a(void); int pki_a(void) { return pki_b(); }",
-      "int pki_a(void); int pki_b(void); int pki_b(void) { return pki_a(); }"], "a cycle of 2 files"),
+      "int pki_a(void); int pki_b(void); int pki_b(void) { return pki_a(); }"], "a cycle of 2 rooms"),
     (["extern int pki_b[]; int pki_a(void); int pki_a(void) { return pki_b[0]; }",
       "extern int pki_c[]; int pki_b[1]; int pki_d(void); int pki_d(void) { return pki_c[0]; }",
-      "int pki_a(void); int pki_c[1]; int pki_e(void); int pki_e(void) { return pki_a(); }"], "a cycle of 3 files"),
+      "int pki_a(void); int pki_c[1]; int pki_e(void); int pki_e(void) { return pki_a(); }"], "a cycle of 3 rooms"),
     (["extern int pki_backend_b; int pki_a(void); int pki_a(void) { return pki_backend_b; }",
       "int pki_a(void); int pki_backend_b; int pki_c(void); int pki_c(void) { return pki_a(); }"], None),
 ]

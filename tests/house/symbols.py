@@ -35,12 +35,12 @@ DENIED = {
 # lib/out sets its thread's locale to C while it writes a report, as does the report of a job; libpkbench while it reads
 # arguments and writes.
 IN_C_LOCALE = {"strtod", "strftime"}
-SETS_LOCALE = re.compile(r"\[(out_|values\.|forms_|[._]*tools_read_token)")
+SETS_LOCALE = re.compile(r"\[(out_|options\.|forms_|[._]*tools_read_token)")
 # What finds us does so by a variable; set where nobody else has.
-FOUND = re.compile(r"\[(backend_nvtx_tool|comm_plugin_discovery)")
+FOUND = re.compile(r"\[(backend_nvtx_attach|comm_plugin_backend)")
 IN_FOUND = {"setenv"}
 # The one place that starts what the user has asked for (hang_command), so that the program does not notice.
-STARTS = re.compile(r"\[base_detached")
+STARTS = re.compile(r"\[base_process")
 IN_STARTS = {"posix_spawn"}
 WHY = {name: why for why, names in DENIED.items() for name in names.split()}
 DECLARED = re.compile(r"\bPK_API\b([^;{]*?)\s*[;{]")

@@ -12,7 +12,7 @@
 
 #include <pk/pk.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "core/join.h"
 #include "core/names.h"
 #include "core/cursor.h"

@@ -29,7 +29,7 @@ def main(root):
     rules = [name for name in sorted(os.listdir(os.path.join(root, "lib", "measure", "verdict"))) if name.endswith(".c")]
     given = set(re.findall(r'"([a-z]+(?:-[a-z]+)+|waiting|unsteady|drifting|overhead|untracked|unbalanced|incomplete|rebuilt)"',
                            "".join(read("lib", "measure", "verdict", name) for name in rules)
-                           + read("tools", "rebuild", "build_summary.c")))
+                           + read("tools", "rebuild", "rebuild.c")))
     schema = re.search(r"#define PKI_REPORT_SCHEMA (\d+)", read("lib", "measure", "summary.h")).group(1)
     missing = sorted((written | given) - named)
     for name in missing:

@@ -2,7 +2,7 @@
  * failing: a comparison, a reason, or the command's end. */
 #include "bench/compare/compare.h"
 #include "ending.h"
-#include "read/json_read.h"
+#include "read/json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -19,7 +19,7 @@
 
 #include <pk/pk.h>
 
-#include "live/arena_file.h"
+#include "live/snapshot.h"
 
 static char folder[64];
 

@@ -1,7 +1,7 @@
 /* Each file of the command line loaded with the n-th allocation failing: a summary, a reason, or
  * the command's end. */
 #include "ending.h"
-#include "read/json_read.h"
+#include "read/json.h"
 #include "load/load.h"
 
 #include <setjmp.h>

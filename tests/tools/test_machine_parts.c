@@ -1,9 +1,7 @@
 /* What pk machine is made of: loops that compute what they should, threads that do so at once,
  * rounds in figures, and how large arrays are. No figure of this machine is tested. */
-#include "machine/arrays.h"
+#include "machine/measure.h"
 #include "machine/kernels.h"
-#include "machine/rates.h"
-#include "machine/storage.h"
 #include "base/compiler.h"
 
 #include <setjmp.h>

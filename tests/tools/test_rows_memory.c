@@ -1,7 +1,7 @@
 /* Each file of the command line as rows, and these in order, with the n-th allocation failing: all
  * of it, a reason, or the command's end. */
 #include "ending.h"
-#include "read/json_read.h"
+#include "read/json.h"
 #include "rows/order.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 #include "bench_fixture.h"
 
-#include "bench/stats/sample_stats.h"
+#include "bench/stats/samples.h"
 
 #include <stdlib.h>
 #include <string.h>

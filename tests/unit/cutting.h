@@ -10,7 +10,7 @@
 #include "measure/fold/fold.h"
 #include "measure/window/seal.h"
 #include "session/report/run.h"
-#include "stats/values.h"
+#include "stats/tally.h"
 
 static pk_region outer = PK_REGION("outer"), inner = PK_REGION("inner");
 static pk_counter level = PK_COUNTER("level", "");

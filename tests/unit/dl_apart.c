@@ -1,5 +1,5 @@
-/* lib/base/dl.c in a namespace of its own: what it says there. */
-#include "base/dl.h"
+/* lib/base/loader.c in a namespace of its own: what it says there. */
+#include "base/loader.h"
 
 __attribute__((visibility("default"))) bool possible(void);
 

@@ -25,8 +25,8 @@
 #include <cmocka.h>
 
 #include "base/atomic.h"
-#include "base/own.h"
-#include "base/perf.h"
+#include "base/files.h"
+#include "base/processors.h"
 #include "perf_mock_topdown.h"
 
 #define MOCK_EVENTS 4096

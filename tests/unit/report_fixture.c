@@ -1,7 +1,7 @@
 #include "report_fixture.h"
 
 #include "base/compiler.h"
-#include "stats/histogram.h"
+#include "stats/series.h"
 #include "measure/overhead.h"
 #include "measure/steps/steps.h"
 #include "measure/timeline.h"

@@ -15,10 +15,8 @@
 #include <math.h>
 
 #include "bench/case.h"
-#include "bench/plan.h"
-#include "bench/result.h"
 #include "bench/rounds.h"
-#include "bench/stats/sample_stats.h"
+#include "bench/stats/samples.h"
 
 static struct {
     double now, cpu;  /* ns */

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "out/salvage.h"
 
 #define MIB ((size_t)1 << 20)

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "base/atomic.h"
-#include "base/bell.h"
+#include "base/clock.h"
 
 #define LONG UINT64_C(100000000000) /* ns: whoever sleeps so long has not been woken */
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "bench/args.h"
+#include "bench/options.h"
 
 static pki_bench_args args;
 

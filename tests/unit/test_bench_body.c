@@ -2,8 +2,8 @@
 #include "script_clock.h"
 
 #include "base/atomic.h"
-#include "bench/allocations.h"
-#include "bench/figures.h"
+#include "bench/counters.h"
+#include "bench/case.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #include "golden.h"
 
 #include "bench_fixture.h"
-#include "bench/progress.h"
+#include "bench/rounds.h"
 #include "out/json_write.h"
 
 #include <locale.h>

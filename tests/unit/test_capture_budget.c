@@ -4,8 +4,7 @@
 
 #include <fcntl.h>
 
-#include "capture/budget.h"
-#include "capture/choose.h"
+#include "capture/capture.h"
 
 static pki_budget budget;
 

@@ -9,7 +9,7 @@
 
 #include "draw.h"
 
-#include "capture/choose.h"
+#include "capture/capture.h"
 
 static pki_clauses clauses;
 static pki_chooser chooser;

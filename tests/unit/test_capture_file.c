@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <sys/uio.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "history/history.h"
 #include "out/file.h"
 #include "session/captures/capture_file.h"

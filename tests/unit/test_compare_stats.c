@@ -13,7 +13,7 @@
 
 #include "base/compiler.h"
 #include "bench/stats/decision.h"
-#include "stats/select.h"
+#include "stats/series.h"
 #include "valgrind.h"
 
 static void close_to(double is, double should, double by)

@@ -10,7 +10,7 @@
 #include <pk/pk.h>
 
 #include "base/clock.h"
-#include "base/cpu_files.h"
+#include "base/processors.h"
 #include "measure/verdict/verdict.h"
 #include "session/report/cpu_side.h"
 

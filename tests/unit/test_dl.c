@@ -1,5 +1,5 @@
 /* Libraries that may be absent: which file is taken, and what is said when it cannot be. */
-#include "base/dl.h"
+#include "base/loader.h"
 
 #include <dlfcn.h>
 #include <errno.h>

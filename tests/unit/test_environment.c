@@ -15,11 +15,9 @@
 
 #include <cmocka.h>
 
-#include "base/arguments.h"
-#include "base/executable.h"
-#include "base/host.h"
-#include "base/revision.h"
-#include "base/small_file.h"
+#include "base/text.h"
+#include "base/process.h"
+#include "base/files.h"
 
 #define COMMIT "0123456789abcdef0123456789abcdef01234567"
 #define OTHER "fedcba9876543210fedcba9876543210fedcba98"

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "backend/cuda/clock.h"
-#include "backend/cuda/pool.h"
+#include "backend/cuda/lane.h"
 
 /* ---- the clock ---- */
 

@@ -13,8 +13,7 @@
 #include "draw.h"
 #include "valgrind.h"
 
-#include "base/mem.h"
-#include "stats/table.h"
+#include "base/memory.h"
 
 #define SAMPLES (is_slow() ? 20000u : 100000u)
 #define HOUR 3600000000000ull

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "history/history.h"
 #include "valgrind.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/launcher.h"
+#include "base/process.h"
 
 #define MOST 24
 

@@ -10,7 +10,7 @@
 
 #include <pk/pk.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "valgrind.h"
 
 #define SLACK_KB 2048 /* a small stack, what malloc needs */

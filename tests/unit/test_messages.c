@@ -1,5 +1,4 @@
 /* Codes, sentences and who gets to hear them. */
-#include "base/error.h"
 #include "base/log.h"
 
 #include <errno.h>

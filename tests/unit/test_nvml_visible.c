@@ -1,5 +1,5 @@
 /* Which devices are the process's, by what CUDA_VISIBLE_DEVICES and launchers say. */
-#include "backend/nvml/visible.h"
+#include "backend/nvml/sampler.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "core/names.h"
-#include "history/spans.h"
+#include "history/format.h"
 #include "measure/spans/spans.h"
 
 static uint64_t chance = 88172645463325252u;

@@ -1,8 +1,7 @@
 /* Descriptors that are known to be ours, whatever the program does with their numbers. */
-#include "base/own.h"
+#include "base/files.h"
 
-#include "base/mem.h"
-#include "base/standard.h"
+#include "base/memory.h"
 #include "folder.h"
 #include "out/file.h"
 #include "valgrind.h"

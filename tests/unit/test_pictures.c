@@ -2,7 +2,7 @@
  * the steps. */
 #include "stats/slot.h"
 #include "measure/device/series.h"
-#include "stats/histogram.h"
+#include "stats/series.h"
 #include "measure/timeline.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "base/cpu_files.h"
+#include "base/processors.h"
 #include "core/overhead.h"
 #include "measure/steps/steps.h"
 #include "session/report/run.h"

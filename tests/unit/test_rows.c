@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 
 static void array_grows_zeroed(void **state)
 {

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <pk/bench.h>
 
-#include "bench/stats/sample_stats.h"
+#include "bench/stats/samples.h"
 
 static void close_to(double is, double should, double by)
 {

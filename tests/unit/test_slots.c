@@ -1,5 +1,5 @@
 /* Tables of distributions: growth, overflowing buckets, merging, reuse, and no memory. */
-#include "stats/table.h"
+#include "stats/slot.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 
 static pki_spans spans;
 static pki_table a, b;

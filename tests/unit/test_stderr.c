@@ -1,5 +1,5 @@
 /* Writing to a stderr that may have lost its reader. */
-#include "base/stderr.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <setjmp.h>

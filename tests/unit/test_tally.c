@@ -1,7 +1,7 @@
 /* The tally against exact values of the samples themselves. */
 #include "stats/tally.h"
 
-#include "stats/quantile.h"
+#include "stats/buckets.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Distributions of counters: doubles of either sign, from the smallest to the largest. */
-#include "stats/values.h"
+#include "stats/tally.h"
 
 #include <float.h>
 #include <math.h>
@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
-#include "stats/quantile.h"
-#include "stats/table.h"
+#include "base/memory.h"
+#include "stats/buckets.h"
+#include "stats/slot.h"
 #include "valgrind.h"
 
 #define SAMPLES (is_slow() ? 20000u : 100000u)

@@ -20,7 +20,7 @@
 
 #include <pk/pk.h>
 
-#include "base/detached.h"
+#include "base/process.h"
 #include "base/clock.h"
 #include "core/open_frames.h"
 #include "core/names.h"

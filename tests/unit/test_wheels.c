@@ -1,6 +1,6 @@
 /* Libraries in Python's packages: which folders are looked through, in which order, and what is
  * said when there is none. Argument: a library, which is copied to where it is to be found. */
-#include "base/wheels.h"
+#include "base/loader.h"
 
 #include <dlfcn.h>
 #include <link.h>

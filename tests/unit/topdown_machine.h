@@ -7,7 +7,7 @@
 #include "folder.h"
 #include "perf_mock.h"
 
-#include "base/topdown.h"
+#include "base/processors.h"
 
 #define MACHINE "machine"
 #define DEVICE "/sys/bus/event_source/devices/"

@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "memory.h"
-#include "output.h"
+#include "files.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,13 +1,16 @@
-/* tools/bench/bench_file.h - what files of benchmarks say (docs/bench-format.md, and Google
- * Benchmark's own): for each benchmark its process runs, for each process run its samples.
- */
+/* tools/bench/bench_file.h - what files of benchmarks say */
 #pragma once
+
+#include <stddef.h>
+#include <stdint.h>
 
 #include "complaint.h"
 #include "table.h"
 
-#include <stddef.h>
-#include <stdint.h>
+/* ---- bench file ---- */
+
+/* What files of benchmarks say (docs/bench-format.md, and Google
+ * Benchmark's own): for each benchmark its process runs, for each process run its samples. */
 
 /* One process's samples of one benchmark: all that share that process's layout. */
 typedef struct bench_run {

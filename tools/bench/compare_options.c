@@ -1,9 +1,9 @@
 #include "bench/compare_options.h"
-#include "bench/values.h"
+#include "bench/options.h"
 
 #include "base/compiler.h"
 #include "command.h"
-#include "output.h"
+#include "files.h"
 
 #include <string.h>
 

@@ -1,13 +1,17 @@
-/* tools/beside/slices.h - what a trace has of some of its steps: all slices of all threads and
- * devices that overlap with them, in memory.
- *
- * The file is read twice: for its steps, of which the caller then marks those that it wants, and
- * for their slices.
- */
+/* tools/beside/slices.h - what a trace has of some of its steps: slices, and their timeline */
 #pragma once
 
+#include "measure/paths.h"
+#include "out/json_write.h"
 #include "table.h"
 #include "trace/trace.h"
+
+/* ---- what a trace has of some of its steps ---- */
+
+/* All slices of all threads and devices that overlap with them, in memory.
+ *
+ * The file is read twice: for its steps, of which the caller then marks those that it wants, and
+ * for their slices. */
 
 #define SLICES_STEP_THREAD 0u /* the track of the thread that makes the steps */
 
@@ -60,12 +64,20 @@ bool slices_read(slices *s, trace *t);
 
 void slices_free(slices *s);
 
-static inline uint32_t slices_kind(const slices *s, uint32_t name)
-{
-    return (uint32_t)(s->names.texts[name][0] - '0');
-}
-
 static inline const char *slices_name(const slices *s, uint32_t name)
 {
     return s->names.texts[name] + 1;
 }
+
+/* ---- two steps slice by slice, for the page ---- */
+
+/* The one that is looked at, and a usual one.
+ *
+ * Bounded whatever they hold: what is shorter than a few thousandths of the longer step becomes one
+ * block with its neighbours, which says how many it stands for; how short is raised until all fit.
+ */
+
+/* An object: "steps" [{index, took}], "names" [[kind, name]], "lanes" [{name, sort}], "slices"
+ * [[step, lane, row, start in the step, length, name or -1, how many]], "shortest", "merged",
+ * "left_out". */
+void timeline_put(const slices *s, const pki_beside *beside, pki_json *json);

@@ -4,8 +4,8 @@
 #include "base/compiler.h"
 #include "export/export.h"
 #include "command_line.h"
-#include "output.h"
-#include "read/json_read.h"
+#include "files.h"
+#include "read/json.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "export/export.h"
 
 #include "memory.h"
-#include "output.h"
+#include "files.h"
 
 #include <errno.h>
 #include <limits.h>

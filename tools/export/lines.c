@@ -1,7 +1,7 @@
 /* tools/export/lines.c - tables as CSV and as one JSON object per line. */
 #include "export/export.h"
 
-#include "rows/cell_write.h"
+#include "rows/schema.h"
 
 void export_csv_head(FILE *to, rows_table of, int without)
 {

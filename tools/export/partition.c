@@ -9,7 +9,7 @@
 #include "export/export.h"
 
 #include "memory.h"
-#include "output.h"
+#include "files.h"
 #include "table.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "html/html.h"
-#include "output.h"
+#include "files.h"
 
 static bool is_standard(const char *path)
 {

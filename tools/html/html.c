@@ -1,6 +1,6 @@
 #include "html/html.h"
 
-#include "beside/timeline.h"
+#include "beside/slices.h"
 #include "html/page.h"
 #include "out/json_write.h"
 #include "out/report/report.h"

@@ -12,7 +12,7 @@
 #include "job/verdicts/findings.h"
 #include "job/figures/life.h"
 #include "job/forms/page.h"
-#include "read/json_read.h"
+#include "read/json.h"
 
 typedef struct wish {
     bool json;

@@ -1,6 +1,11 @@
-/* tools/live/behind.h - which of several ranks the others wait for, and how that is known.
- *
- * Evidence, the strongest first:
+/* tools/live/behind.h - which of several ranks the others wait for */
+#pragma once
+
+#include "live/snapshot.h"
+
+/* ---- which of several ranks the others wait for, and how that is known ---- */
+
+/* Evidence, the strongest first:
  *   - its process is gone, or stopped
  *   - it is missing in a collective that others have begun: their last operation that is complete
  *     on a communicator is n, something is under way, and this rank has not enqueued n + 1 (or has
@@ -10,11 +15,7 @@
  *     for something else, so it is told apart from those that are behind. Communicators with
  *     messages on them are no evidence: ranks count differently
  *   - it is in an earlier step than others
- *   - it is inside a region that others have left, who stand in a region of kind comm or wait
- */
-#pragma once
-
-#include "live/snapshot.h"
+ *   - it is inside a region that others have left, who stand in a region of kind comm or wait */
 
 typedef struct view {
     target *t;
@@ -59,3 +60,16 @@ void view_name(const view *l, char name[VIEW_NAME]);
 
 /* The innermost open region of the thread that makes the steps; NULL: none is open. */
 const live_region *view_innermost(const view *l);
+
+/* ---- collectives that some ranks have begun and others have not ---- */
+
+typedef struct collective {
+    const char *comm; /* as all ranks call it */
+    const char *library;
+    int32_t size;
+    uint64_t operation; /* its number on the communicator */
+    bool started;       /* by those inside; else enqueued alone is known */
+    size_t inside;      /* so many are */
+    bool since_known;
+    uint64_t shortest_ns; /* the last of them came so long ago */
+} collective;

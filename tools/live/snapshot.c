@@ -1,11 +1,303 @@
 #include "live/snapshot.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "comm/model/operation.h"
-#include "live/calls.h"
+#include "stats/tally.h"
+
+/* ---- an arena's bytes, read from its file and checked ---- */
+
+bool arena_file_read(int fd, uint64_t offset, void *to, size_t bytes)
+{
+    char *at = to;
+    if (offset > INT64_MAX - bytes)
+        return false;
+    while (bytes > 0) {
+        ssize_t n = pread(fd, at, bytes, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) /* the end of the file has come nearer */
+            return false;
+        at += n;
+        offset += (uint64_t)n;
+        bytes -= (size_t)n;
+    }
+    return true;
+}
+
+bool arena_file_recognise(int fd)
+{
+    char magic[sizeof PKI_ARENA_MAGIC];
+    return arena_file_read(fd, 0, magic, sizeof magic) &&
+           memcmp(magic, PKI_ARENA_MAGIC, sizeof magic) == 0;
+}
+
+/* What stands before its lists. */
+#define FIXED offsetof(pki_arena_header, clock.segments)
+
+static bool check(const pki_arena_header *h, uint64_t bytes, complaint *why)
+{
+    if (memcmp(h->magic, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC) != 0)
+        return complaint_set(why, "not an arena of perfkit");
+    if (h->version == 0 || h->layout == 0)
+        return complaint_set(why, "its process has just begun, or ended within pk_start");
+    if (h->version != PKI_ARENA_VERSION || h->layout != pki_arena_layout())
+        return complaint_set(why, "an arena of another perfkit: use the pk of the version that "
+                                  "wrote it");
+    if (h->clock.count == 0)
+        return complaint_set(why, "its process has just begun, or ended within pk_start");
+    if (h->clock.count > PKI_CLOCK_SEGMENTS || h->block_count > PKI_BLOCKS_MAX ||
+        h->names > bytes || h->comms > bytes)
+        return complaint_set(why, "damaged: its header makes no sense");
+    return true;
+}
+
+static void end_texts(pki_arena_header *h)
+{
+    h->host[sizeof h->host - 1] = 0;
+    h->program[sizeof h->program - 1] = 0;
+    h->trace_name[sizeof h->trace_name - 1] = 0;
+}
+
+static bool read_list(int fd, pki_arena_header *h, const void *list, size_t bytes)
+{
+    size_t offset = (size_t)((const char *)list - (const char *)h);
+    return arena_file_read(fd, offset, (char *)h + offset, bytes);
+}
+
+/* As it was, should it turn out to make no sense. */
+static bool read_fixed(int fd, uint64_t bytes, pki_arena_header *h, complaint *why)
+{
+    char before[FIXED];
+    memcpy(before, h, FIXED);
+    bool whole = bytes >= sizeof *h && arena_file_read(fd, 0, h, FIXED);
+    if (!whole)
+        complaint_set(why, "cut off: shorter than an arena's header");
+    if (whole && check(h, bytes, why))
+        return true;
+    memcpy(h, before, FIXED);
+    return false;
+}
+
+bool arena_file_header(int fd, uint64_t bytes, pki_arena_header *header, complaint *why)
+{
+    if (!arena_file_recognise(fd))
+        return complaint_set(why, "not an arena of perfkit");
+    if (!read_fixed(fd, bytes, header, why))
+        return false;
+    end_texts(header);
+    const pki_clock_map *clock = &header->clock;
+    if (!read_list(fd, header, &header->live, sizeof header->live) ||
+        !read_list(fd, header, &header->hang, sizeof header->hang) ||
+        !read_list(fd, header, &header->stragglers, sizeof header->stragglers) ||
+        !read_list(fd, header, clock->segments, clock->count * sizeof *clock->segments) ||
+        !read_list(fd, header, header->blocks, header->block_count * sizeof *header->blocks))
+        return complaint_set(why, "cut off: shorter than an arena's header");
+    header->hang.words[sizeof header->hang.words - 1] = 0;
+    header->stragglers.words[sizeof header->stragglers.words - 1] = 0;
+    return true;
+}
+
+/* ---- the names in an arena, read as they come ---- */
+
+static char *copy(const char *text, size_t n)
+{
+    char *to = malloc(n + 1);
+    if (to) {
+        memcpy(to, text, n);
+        to[n] = 0;
+    }
+    return to;
+}
+
+static bool is_whole(const pki_names_entry *e, size_t left)
+{
+    return left >= sizeof *e && e->bytes >= sizeof *e && e->bytes <= left && e->bytes % 8 == 0 &&
+           e->id < PKI_NAMES_MAX && sizeof *e + e->length + e->key_length <= e->bytes &&
+           e->length <= PKI_NAME_BYTES && e->key_length <= PKI_NAME_BYTES &&
+           !memchr(e->text, 0, e->length + (size_t)e->key_length);
+}
+
+static void add_name(live_names *names, const pki_names_entry *e)
+{
+    if (!pki_array_fit(&names->all, &names->room, e->id + (size_t)1, sizeof *names->all))
+        return;
+    live_name *n = &names->all[e->id];
+    if (n->text)
+        return;
+    *n = (live_name){e->kind, e->value, copy(e->text, e->length),
+                     copy(e->text + e->length, e->key_length)};
+}
+
+/* So many bytes of entries. */
+static void add_names(live_names *names, const char *entries, size_t bytes)
+{
+    while (bytes > 0) {
+        const pki_names_entry *e = (const void *)entries;
+        if (!is_whole(e, bytes))
+            return;
+        add_name(names, e);
+        entries += e->bytes;
+        bytes -= e->bytes;
+    }
+}
+
+#define ENTRIES (PKI_NAMES_SPAN_BYTES - sizeof(pki_names_span))
+
+/* Of the span that is read now, what is new. False: there is no span. */
+static bool read_span(live_names *names, const target *t, pki_names_span *head)
+{
+    if (!target_read(t, names->span, head, sizeof *head) || head->used > ENTRIES)
+        return false;
+    if (head->used <= names->used)
+        return true;
+    size_t bytes = (size_t)(head->used - names->used);
+    _Alignas(pki_names_entry) char entries[ENTRIES];
+    if (!target_read(t, names->span + sizeof *head + names->used, entries, bytes))
+        return false;
+    add_names(names, entries, bytes);
+    names->used = head->used;
+    return true;
+}
+
+/* What has been added since the last time. Names are whole: an entry is read once its writer has
+ * counted it as written. */
+static void live_names_read(live_names *names, const target *t)
+{
+    pki_names_span head;
+    if (!names->span)
+        names->span = t->header->names;
+    /* a damaged list may go round in circles */
+    for (unsigned i = 0; i < PKI_NAMES_MAX && names->span && read_span(names, t, &head); i++) {
+        if (!head.next || head.next % 8 != 0)
+            return;
+        names->span = head.next;
+        names->used = 0;
+    }
+}
+
+static void live_names_finish(live_names *names)
+{
+    for (size_t i = 0; i < names->room; i++) {
+        free(names->all[i].text);
+        free(names->all[i].key);
+    }
+    free(names->all);
+    *names = (live_names){0};
+}
+
+const live_name *live_name_of(const live_names *names, uint32_t id)
+{
+    static char unknown[] = "(unknown)", none[] = "";
+    static const live_name nobody = {0, 0, unknown, none};
+    bool known = id < names->room && names->all[id].text && names->all[id].key;
+    return known ? &names->all[id] : &nobody;
+}
+
+/* ---- distributions in an arena (stats/slot.h), from outside ---- */
+
+/* In units of a line from the slot; may lead anywhere, which whoever reads there finds out. */
+static uint64_t follow(uint64_t slot, pki_link link)
+{
+    return slot + (uint64_t)((int64_t)link * PKI_LINE);
+}
+
+/* Windows of the run set aside what was before them (pki_slot_seal, pki_stats_add_slot). */
+static uint64_t min_of(const pki_slot *slot)
+{
+    return slot->count ? PKI_MIN(slot->min, slot->min_before) : 0;
+}
+
+static uint64_t max_of(const pki_slot *slot)
+{
+    return PKI_MAX(slot->max, slot->max_before);
+}
+
+static live_calls row_of(const pki_slot *slot, uint64_t offset)
+{
+    return (live_calls){.id = slot->id,
+                        .kind = slot->kind,
+                        .slot = offset,
+                        .count = slot->count,
+                        .sum = slot->sum,
+                        .self = slot->self >> 63 ? 0 : slot->self,
+                        .min = min_of(slot),
+                        .max = max_of(slot),
+                        .bytes = slot->bytes,
+                        .flops = slot->flops};
+}
+
+/* A counter has its count and last value behind its buckets. */
+static void read_counter(const target *t, live_calls *row)
+{
+    pki_moments moments;
+    if (!target_read(t, row->slot + offsetof(pki_values, last), &row->last, sizeof row->last) ||
+        !target_read(t, row->slot + offsetof(pki_values, moments), &moments, sizeof moments))
+        return;
+    row->count = moments.count;
+}
+
+/* All that are linked from the slot at that offset, 0 for none. What cannot be read ends the list.
+ * False without memory. */
+static bool live_calls_read(const target *t, uint64_t first, live_calls **calls, size_t *room,
+                            size_t *count)
+{
+    pki_slot slot;
+    uint64_t offset = first;
+    *count = 0;
+    for (uint32_t i = 0; offset && i < 2 * PKI_NAMES_MAX; i++) {
+        if (!target_read(t, offset, &slot, sizeof slot) || slot.id >= PKI_NAMES_MAX)
+            return true;
+        if (!pki_array_fit(calls, room, *count + 1, sizeof **calls))
+            return false;
+        live_calls *row = &(*calls)[(*count)++];
+        *row = row_of(&slot, offset);
+        if (slot.kind == PKI_KIND_COUNTER)
+            read_counter(t, row);
+        offset = slot.next ? follow(offset, slot.next) : 0;
+    }
+    return true;
+}
+
+static bool read_chunk(const target *t, const live_calls *calls, const pki_slot *slot, size_t c,
+                       pk_stats *stats)
+{
+    pki_chunk chunk;
+    uint32_t carries[PKI_CHUNK_BUCKETS] = {0};
+    if (!target_read(t, follow(calls->slot, slot->chunks[c]), chunk, sizeof chunk))
+        return false;
+    if (slot->carry && !target_read(t, follow(calls->slot, slot->carry) + c * sizeof carries,
+                                    carries, sizeof carries))
+        return false;
+    for (size_t i = 0; i < PKI_CHUNK_BUCKETS; i++)
+        stats->buckets[c * PKI_CHUNK_BUCKETS + i] += chunk[i] + ((uint64_t)carries[i] << 32);
+    return true;
+}
+
+static bool live_calls_stats(const target *t, const live_calls *calls, pk_stats *stats)
+{
+    pki_slot slot;
+    if (calls->kind == PKI_KIND_COUNTER || !target_read(t, calls->slot, &slot, sizeof slot))
+        return false;
+    *stats = (pk_stats){.size = sizeof *stats,
+                        .count = slot.count,
+                        .sum = slot.sum,
+                        .min = min_of(&slot),
+                        .max = max_of(&slot),
+                        .self = slot.self};
+    for (size_t c = 0; c < PKI_CHUNKS; c++)
+        if (slot.chunks[c] && !read_chunk(t, calls, &slot, c, stats))
+            return false;
+    stats->unit_ns = 1.0;
+    stats->mean = stats->count ? (double)stats->sum / (double)stats->count : 0;
+    return true;
+}
+
+/* ---- where a process stands, read without its help ---- */
 
 #define TRIES 100
 

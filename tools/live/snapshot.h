@@ -1,15 +1,48 @@
-/* tools/live/snapshot.h - where a process stands, read without its help.
- *
- * A thread's state word and its open regions change together, a thousand times while they are read.
+/* tools/live/snapshot.h - where a process stands, read from its arena without its help */
+#pragma once
+
+#include "complaint.h"
+#include "core/arena.h"
+#include "live/target.h"
+
+/* ---- an arena's bytes, read from its file and checked ---- */
+
+/* All of them, or false. */
+bool arena_file_read(int fd, uint64_t offset, void *to, size_t bytes);
+
+/* Is it an arena, by its first bytes? */
+bool arena_file_recognise(int fd);
+
+/* The header of a file of so many bytes, into one that was all zero before the first time: magic,
+ * version, layout and counts are as this program has them, its texts end, and of its lists there is
+ * what is used. False, and why: `header` holds what could be read, within the same bounds. */
+bool arena_file_header(int fd, uint64_t bytes, pki_arena_header *header, complaint *why);
+
+/* ---- the names in an arena, read as they come ---- */
+
+typedef struct live_name {
+    uint32_t kind; /* stats/slot.h */
+    int64_t value; /* of a variant; of a communicator its rank and size */
+    char *text;    /* NULL: not known. Any bytes but NUL */
+    char *key;     /* of a variant; of a communicator its library; of a counter its unit */
+} live_name;
+
+typedef struct live_names {
+    live_name *all; /* by id */
+    size_t room;
+    uint64_t span, used; /* read up to there */
+} live_names;
+
+/* Never NULL; "(unknown)" for what has no name. */
+const live_name *live_name_of(const live_names *names, uint32_t id);
+
+/* ---- where a process stands, read without its help ---- */
+
+/* A thread's state word and its open regions change together, a thousand times while they are read.
  * So the block is read twice, and taken only if the second reading shows what the first did: state,
  * rounds through the ring, drops, and every frame that counts as open. What moves faster than that
  * for a hundred tries is taken with the regions that stayed the same throughout, and marked. A
- * program that hangs is read whole at the first try.
- */
-#pragma once
-
-#include "live/names.h"
-#include "live/target.h"
+ * program that hangs is read whole at the first try. */
 
 typedef struct live_region {
     uint32_t id;

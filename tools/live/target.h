@@ -1,13 +1,4 @@
-/* tools/live/target.h - the processes that `pk top`, `pk where` and `pk capture` are asked about.
- *
- * TARGET is the number of a process, the file of an arena, or a folder of them. An arena is read
- * through its file, never mapped: the process is neither stopped nor touched, whoever truncates the
- * file raises no signal here, and nothing that is read is believed before it has been compared with
- * what there is. All that is known of one is a copy, as of the last target_refresh.
- *
- * Reading a word that its process writes meanwhile gives the old or the new one; of several words
- * that belong together, see live/snapshot.h.
- */
+/* tools/live/target.h - the processes that `pk top`, `pk where` and `pk capture` are asked about */
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +8,40 @@
 #include "complaint.h"
 #include "core/arena.h"
 #include "core/thread.h"
-#include "live/process.h"
+
+/* ---- what /proc says of a process, which hears nothing of it ---- */
+
+/* A process and when it began, in the kernel's unit: its number alone may be another's by now. */
+typedef struct process {
+    int pid; /* as this system numbers it; 0: none */
+    uint64_t began;
+} process;
+
+/* 'R', 'S', 'D', 'T' and so on, as in ps; 0 if it is gone. */
+char process_state(const process *p);
+
+/* The thread that its process, which calls itself own_pid, numbers so, as this system does; 0 if it
+ * is gone. */
+int process_thread(const process *p, uint32_t own_pid, uint32_t own_tid);
+
+/* The thread's state as in ps, and the kernel's function that it waits in ("" if it does not, or
+ * must not be seen). 0 if it is gone. */
+char process_thread_state(const process *p, int tid, char *waits_in, size_t size);
+
+/* Each file that the process has mapped for writing and shares, opened for reading; `take` owns the
+ * descriptor and answers whether to go on. False and errno: it could not be looked into. */
+typedef bool process_take_file(void *user, int fd, const char *path);
+bool process_open_shared(int pid, process_take_file *take, void *user);
+
+/* ---- the processes that `pk top`, `pk where` and `pk capture` are asked about ---- */
+
+/* TARGET is the number of a process, the file of an arena, or a folder of them. An arena is read
+ * through its file, never mapped: the process is neither stopped nor touched, whoever truncates the
+ * file raises no signal here, and nothing that is read is believed before it has been compared with
+ * what there is. All that is known of one is a copy, as of the last target_refresh.
+ *
+ * Reading a word that its process writes meanwhile gives the old or the new one; of several words
+ * that belong together, see live/snapshot.h. */
 
 typedef enum target_state {
     TARGET_RUNNING, /* the process is there, and its session open */
@@ -55,12 +79,6 @@ bool target_refresh(target *t);
 
 /* So many bytes at that offset. False if the arena has fewer. */
 bool target_read(const target *t, uint64_t offset, void *to, size_t bytes);
-
-/* Where a pointer stored in the arena points to; nothing is said about whether that exists. */
-static inline uint64_t target_offset(const target *t, const void *pointer)
-{
-    return (uint64_t)(uintptr_t)pointer - t->header->base;
-}
 
 /* Another descriptor of the same file, with these flags of open(2): who wants to write. -1 and
  * errno. */

@@ -1,9 +1,11 @@
-/* tools/live/top.h - `pk top`: what processes do, look after look. */
+/* tools/live/top.h - `pk top`: what processes do, look after look */
 #pragma once
 
 #include <stdio.h>
 
 #include "live/behind.h"
+
+/* ---- `pk top`: what processes do, look after look ---- */
 
 #define TOP_KINDS (PK_WAIT + 1)
 
@@ -51,28 +53,3 @@ typedef struct top {
     top_order order;
     unsigned views;
 } top;
-
-/* False without memory. */
-bool top_open(top *t, targets *of);
-void top_close(top *t);
-
-/* Reads all of them. False without memory. */
-bool top_update(top *t);
-
-/* Regions of all processes, by name and kind; to be freed. NULL without memory. */
-typedef struct top_region {
-    const live_name *name;
-    uint64_t calls, self, sum;
-    size_t processes;
-} top_region;
-top_region *top_regions(const top *t, bool streams, size_t *count);
-
-/* A page of `width` columns and `height` lines at most (0: any number), in escape sequences if it
- * is to be styled. */
-typedef struct top_page {
-    FILE *to;
-    size_t width, height;
-    bool styled, paused, help;
-} top_page;
-void top_text(const top *t, const top_page *page);
-void top_json(const top *t, FILE *to);

@@ -1,7 +1,7 @@
 #include "load/parts.h"
 
 #include "base/text.h"
-#include "base/array.h"
+#include "base/memory.h"
 #include "base/compiler.h"
 #include "out/part_name.h"
 

@@ -3,7 +3,7 @@
 #include "load/load.h"
 
 #include "memory.h"
-#include "read/json_read.h"
+#include "read/json.h"
 
 static void read_step(json_reader *j, json_t *from, pki_captured_step *s, const pki_capture *c)
 {

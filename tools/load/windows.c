@@ -7,7 +7,7 @@
 
 #include "measure/window/merge.h"
 #include "out/rolling.h"
-#include "read/document.h"
+#include "read/json.h"
 #include "read/read_shape.h"
 
 typedef struct search {

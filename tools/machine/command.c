@@ -2,10 +2,9 @@
 #include "command.h"
 
 #include "base/compiler.h"
-#include "base/variable.h"
+#include "base/text.h"
 #include "machine/measure.h"
-#include "machine/rates.h"
-#include "output.h"
+#include "files.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* tools/merge/collect.h - operations on communicators, from the events of a trace. */
 #pragma once
 
-#include "merge/alike.h"
+#include "merge/fields.h"
 #include "merge/operations.h"
 #include "merge/source.h"
 #include "trace/reader.h"

@@ -1,5 +1,5 @@
 /* tools/merge/command.c - pk merge: traces of ranks as one trace, on one time axis. */
-#include "merge/wish.h"
+#include "merge/inputs.h"
 
 #include "base/compiler.h"
 #include "command.h"
@@ -8,9 +8,8 @@
 #include "merge/arrows.h"
 #include "merge/head.h"
 #include "merge/manifest.h"
-#include "merge/prescan.h"
 #include "merge/print.h"
-#include "output.h"
+#include "files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,4 @@
-/* tools/merge/inputs.c - which files are merged, and what their heads say. */
-#include "merge/source.h"
-
-#include "base/compiler.h"
-#include "base/text.h"
-#include "memory.h"
-#include "trace/trace.h"
+#include "merge/inputs.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -12,6 +6,210 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/compiler.h"
+#include "base/text.h"
+#include "memory.h"
+#include "merge/source.h"
+#include "trace/trace.h"
+
+/* ---- what has to be known of all files before the first event is written ---- */
+
+#define STEP "\"ProfilerStep#"
+
+/* Of the wanted steps of one file, in its own time. */
+typedef struct span {
+    bool found;
+    uint64_t from, to;
+} span;
+
+typedef struct look {
+    const merge_sources *sources;
+    const merge_steps *steps;
+    span *spans; /* by source */
+    collector *collector;
+    complaint *why;
+} look;
+
+static void note_step(look *k, size_t place, line l, const fields *f)
+{
+    uint64_t number;
+    field digits = {f->name.at + sizeof STEP - 1, f->name.length - sizeof STEP};
+    if (!field_integer(l, digits, &number) || number < k->steps->first || number > k->steps->last)
+        return;
+    span *s = &k->spans[place];
+    uint64_t to = f->start + f->length;
+    s->from = s->found && s->from < f->start ? s->from : f->start;
+    s->to = s->found && s->to > to ? s->to : to;
+    s->found = true;
+}
+
+static bool scan_event(void *user, const merge_source *s, line l, const fields *f)
+{
+    look *k = user;
+    size_t place = (size_t)(s - k->sources->all);
+    if (!f->timed)
+        return true;
+    if (k->steps->limited && f->phase == 'X' && f->name.length > sizeof STEP &&
+        field_begins(l, f->name, STEP))
+        note_step(k, place, l, f);
+    return !k->collector || !collector_wants(k->collector, l, f) ||
+           collector_add(k->collector, (uint32_t)place, l, f, 0, false, k->why);
+}
+
+/* From the first rank's beginning of them to the last one's end. */
+static bool find_window(const look *k, const merge_clocks *c, merge_window *w, complaint *why)
+{
+    bool any = false;
+    for (size_t i = 0; i < k->sources->count; i++) {
+        const merge_source *s = &k->sources->all[i];
+        if (!k->spans[i].found)
+            continue;
+        uint64_t from = clocks_axis(c, s, k->spans[i].from), to = clocks_axis(c, s, k->spans[i].to);
+        w->from = any && w->from < from ? w->from : from;
+        w->to = any && w->to > to ? w->to : to;
+        any = true;
+    }
+    w->limited = true;
+    return any || complaint_set(why, "no rank has one of these steps");
+}
+
+static bool read_all(look *k, merge_sources *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        complaint ignored = {""}; /* said when it is copied */
+        if (!source_read_events(&s->all[i], true, scan_event, k, &ignored) && k->why->text[0])
+            return false;
+    }
+    return true;
+}
+
+bool prescan(merge_sources *s, merge_clocks *c, const merge_steps *steps, merge_window *window,
+             const char *beside, complaint *why)
+{
+    bool several = c->count > 1;
+    if (!several && !steps->limited)
+        return true;
+    operations *found = several ? operations_create(beside) : NULL;
+    collector from;
+    collector_open(&from, found);
+    look k = {s, steps, memory_zeroed(s->count, sizeof *k.spans), several ? &from : NULL, why};
+    bool done = read_all(&k, s) && (!several || clocks_fit(c, s, found, why)) &&
+                (!steps->limited || find_window(&k, c, window, why));
+    collector_close(&from);
+    operations_destroy(found);
+    free(k.spans);
+    return done;
+}
+
+/* ---- what `pk merge` is asked for ---- */
+
+/* "7" or "4-7", up to the end or a comma. NULL: it is neither. */
+static const char *read_range(const char *s, uint64_t *first, uint64_t *last)
+{
+    char *end;
+    if (*s < '0' || *s > '9')
+        return NULL;
+    *first = *last = strtoull(s, &end, 10);
+    if (*end == '-') {
+        s = end + 1;
+        if (*s < '0' || *s > '9')
+            return NULL;
+        *last = strtoull(s, &end, 10);
+    }
+    return *last >= *first && (*end == '\0' || *end == ',') ? end : NULL;
+}
+
+bool parse_ranks(void *wish, const option_given *given)
+{
+    merge_wish *w = wish;
+    const char *s = given->text;
+    if (!option_has_value(given))
+        return false;
+    for (bool more = true; more; s++) {
+        rank_range range;
+        s = read_range(s, &range.first, &range.last);
+        if (!s)
+            return option_refuse(given, "ranks, such as 0,4,8-15");
+        memory_fit(&w->ranks, &w->rank_room, w->rank_count + 1, sizeof *w->ranks);
+        w->ranks[w->rank_count++] = range;
+        more = *s == ',';
+    }
+    return true;
+}
+
+bool parse_steps(void *wish, const option_given *given)
+{
+    merge_wish *w = wish;
+    if (!option_has_value(given))
+        return false;
+    const char *end = read_range(given->text, &w->steps.first, &w->steps.last);
+    w->steps.limited = true;
+    return (end && *end == '\0') || option_refuse(given, "a step or a range of them: 100-120");
+}
+
+/* Seconds, with a point in any locale. */
+static bool parse_seconds(merge_wish *w, const option_given *given, uint64_t *ns)
+{
+    if (!option_has_value(given))
+        return false;
+    const char *s = given->text;
+    uint64_t whole = 0, part = 0, unit = 1000000000;
+    bool any = false;
+    for (; *s >= '0' && *s <= '9' && whole < 1000000000; s++, any = true)
+        whole = 10 * whole + (uint64_t)(*s - '0');
+    if (*s == '.')
+        for (s++; *s >= '0' && *s <= '9'; s++, any = true)
+            if (unit > 1)
+                part += (uint64_t)(*s - '0') * (unit /= 10);
+    if (!any || *s)
+        return option_refuse(given, "seconds since the beginning: 1.5");
+    *ns = whole * 1000000000 + part;
+    w->window.limited = true;
+    return true;
+}
+
+bool parse_from(void *wish, const option_given *given)
+{
+    merge_wish *w = wish;
+    return parse_seconds(w, given, &w->window.from);
+}
+
+bool parse_to(void *wish, const option_given *given)
+{
+    merge_wish *w = wish;
+    return parse_seconds(w, given, &w->window.to);
+}
+
+static bool is_wanted(const merge_wish *w, int32_t rank)
+{
+    for (size_t i = 0; i < w->rank_count; i++)
+        if (rank >= 0 && (uint64_t)rank >= w->ranks[i].first && (uint64_t)rank <= w->ranks[i].last)
+            return true;
+    return w->rank_count == 0;
+}
+
+void wish_select_ranks(const merge_wish *w, merge_sources *s)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        if (is_wanted(w, s->all[i].rank)) {
+            merge_source swapped = s->all[kept];
+            s->all[kept++] = s->all[i];
+            s->all[i] = swapped;
+        }
+    }
+    for (size_t i = kept; i < s->count; i++)
+        source_free(&s->all[i]);
+    s->count = kept;
+}
+
+void wish_free(merge_wish *w)
+{
+    free(w->ranks);
+}
+
+/* ---- which files are merged, and what their heads say ---- */
 
 static char *print_copy(const char *format, const char *a, const char *b)
 {

@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "memory.h"
 #include "merge/tar.h"
-#include "output.h"
+#include "files.h"
 
 #include <jansson.h>
 #include <stdlib.h>

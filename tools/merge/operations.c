@@ -1,6 +1,6 @@
 #include "merge/operations.h"
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "comm/model/operation.h"
 #include "memory.h"
 #include "out/file.h"

@@ -5,7 +5,7 @@
 #include "command_line.h"
 #include "query/query.h"
 #include "query/input.h"
-#include "read/json_read.h"
+#include "read/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

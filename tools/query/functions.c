@@ -6,10 +6,10 @@
  */
 #include "query/query.h"
 
-#include "bench/stats/sample_stats.h"
+#include "bench/stats/samples.h"
 #include "memory.h"
 #include "stats/moments.h"
-#include "stats/select.h"
+#include "stats/series.h"
 
 #include <math.h>
 #include <regex.h>

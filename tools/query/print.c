@@ -4,7 +4,7 @@
 #include "base/compiler.h"
 #include "memory.h"
 #include "out/columns.h"
-#include "rows/cell_write.h"
+#include "rows/schema.h"
 
 #include <math.h>
 #include <stdio.h>

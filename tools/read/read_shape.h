@@ -2,6 +2,6 @@
 #pragma once
 
 #include "measure/shape.h"
-#include "read/json_read.h"
+#include "read/json.h"
 
 void read_shape(json_reader *j, json_t *from, const pki_shape *shape, void *object);

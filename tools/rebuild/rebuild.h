@@ -1,4 +1,12 @@
-/* tools/rebuild/rebuild.h - the summary of a run from the events of its trace, for traces that hold
+/* tools/rebuild/rebuild.h - the summary of a run from the events of its trace */
+#pragma once
+
+#include "measure/summary.h"
+#include "trace/event.h"
+
+/* ---- rebuild ---- */
+
+/* The summary of a run from the events of its trace, for traces that hold
  * no report.
  *
  * Self times come from nesting: a slice's self time is what the slices inside it on its thread
@@ -9,12 +17,7 @@
  *
  * What a trace does not have, the summary lacks: calls that were dropped, the cost of perfkit, the
  * CPU time. In steps, time of regions that were open across more than REBUILD_WINDOW steps is
- * untracked.
- */
-#pragma once
-
-#include "trace/event.h"
-#include "measure/summary.h"
+ * untracked. */
 
 #define REBUILD_WINDOW 8
 #define REBUILD_NAMES_MOST 65536

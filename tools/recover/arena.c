@@ -3,7 +3,7 @@
 #include "history/salvage.h"
 #include "out/part_name.h"
 #include "out/salvage.h"
-#include "progress.h"
+#include "files.h"
 #include "recover/recover.h"
 #include "recover/rewrite.h"
 #include "read/source.h"

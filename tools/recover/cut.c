@@ -3,7 +3,7 @@
  * perfkit writes one event per line, so a line that parses as an object is an event, and the first
  * that does not is where the file was cut.
  */
-#include "read/document.h"
+#include "read/json.h"
 #include "recover/recover.h"
 #include "recover/rewrite.h"
 #include "trace/trace.h"

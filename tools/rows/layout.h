@@ -210,5 +210,5 @@ file_row *rows_file(const rows *r, size_t file);
 /* rows/parents.c: depth, parent and self time of the calls from `first` on. */
 void rows_nest(rows *r, size_t first);
 
-/* rows/add_summary.c: what a report says. */
+/* rows/rows.c: what a report says. */
 void rows_add_summary(rows *r, const pki_summary *summary, bool steps_too);

@@ -6,7 +6,7 @@
 
 #include "base/compiler.h"
 #include "memory.h"
-#include "trace/nest.h"
+#include "trace/trace.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,15 @@
-/* tools/rows/rows.h - what runs did, as tables: one row per call, kernel, step ... of all files
- * given.
+/* tools/rows/rows.h - what runs did, as tables */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "complaint.h"
+
+/* ---- what runs did, as tables ---- */
+
+/* One row per call, kernel, step ... of all files given.
  *
  *     rows *r = rows_create(&wish);            // only these columns
  *     rows_add_file(r, "rank0.json", false, &why);
@@ -11,15 +21,7 @@
  * step, are made when they are asked for. What nobody wished for is not kept, and a file is not
  * walked through if nothing of it was.
  *
- * Not for two threads at once.
- */
-#pragma once
-
-#include "complaint.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+ * Not for two threads at once. */
 
 typedef enum rows_table {
     ROWS_FILES,

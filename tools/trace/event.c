@@ -1,5 +1,12 @@
 #include "trace/event.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "comm/model/communicator.h"
 #include "measure/summary.h"
 #include "out/chrome/activity.h"
 #include "out/chrome/operation.h"
@@ -7,10 +14,77 @@
 #include "out/emit.h"
 #include "trace/scan.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+static bool event_read_activity(event *e, object o, const char *cat);
+static void event_read_comm(event *e, object o);
+static void event_read_progress(event *e);
+
+/* ---- the members of a JSON object, whoever read it ---- */
+
+member object_of_tree(json_t *json)
+{
+    member v = {.type = json ? VALUE_OTHER : VALUE_NONE};
+    if (json_is_string(json)) {
+        v.type = VALUE_TEXT;
+        v.text = json_string_value(json);
+    } else if (json_is_integer(json)) {
+        v.type = VALUE_INTEGER;
+        v.integer = json_integer_value(json);
+    } else if (json_is_real(json)) {
+        v.type = VALUE_REAL;
+        v.real = json_real_value(json);
+    }
+    return v;
+}
+
+member object_of_flat(const flat_member *m)
+{
+    member v = {.type = m->type, .integer = m->integer, .length = m->length};
+    if (m->type == VALUE_TEXT)
+        v.text = m->text;
+    else if (m->type != VALUE_OTHER)
+        v.digits = m->text;
+    return v;
+}
+
+object object_args(object o)
+{
+    if (o.members)
+        return (object){.members = o.args};
+    json_t *args = json_object_get(o.tree, "args");
+    return (object){.tree = json_is_object(args) ? args : NULL};
+}
+
+static bool next_of_tree(json_t *tree, object_cursor *at, const char **key, member *v)
+{
+    at->member = at->begun ? json_object_iter_next(tree, at->member) : json_object_iter(tree);
+    at->begun = true;
+    if (!at->member)
+        return false;
+    *key = json_object_iter_key(at->member);
+    *v = object_of_tree(json_object_iter_value(at->member));
+    return true;
+}
+
+bool object_next(object o, object_cursor *at, const char **key, member *v)
+{
+    if (!o.members)
+        return o.tree && next_of_tree(o.tree, at, key, v);
+    if (at->next >= o.members->count)
+        return false;
+    *key = o.members->members[at->next].key;
+    *v = object_of_flat(&o.members->members[at->next++]);
+    return true;
+}
+
+/* What stands behind the digits ends the number. */
+double value_number(const member *v)
+{
+    if (v->type == VALUE_INTEGER)
+        return (double)v->integer;
+    return v->type == VALUE_REAL ? v->digits ? strtod(v->digits, NULL) : v->real : 0;
+}
+
+/* ---- one event of a Chrome trace, as far as a report needs it ---- */
 
 #define STEP_PREFIX "ProfilerStep#"
 #define BETWEEN_STEPS "between steps"
@@ -247,4 +321,194 @@ bool event_next_sample(const event *e, object_cursor *at, const char **unit, dou
             return true;
     }
     return false;
+}
+
+/* ---- operations on communicators, from a trace's events ---- */
+
+static uint64_t number(object o, const char *key)
+{
+    int64_t n = object_integer(o, key);
+    return n > 0 ? (uint64_t)n : 0;
+}
+
+static uint32_t at_most_32(uint64_t n)
+{
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+#define SHARERS_MOST 65536 /* of a file that may say anything */
+
+static uint32_t sharers(object args, const char *key)
+{
+    uint32_t n = at_most_32(number(args, key));
+    return n == 0 ? 1 : n < SHARERS_MOST ? n : SHARERS_MOST;
+}
+
+/* A rank or a tag. */
+static int32_t number_or_none(object args, const char *key)
+{
+    member v = object_get(args, key);
+    bool fits = v.type == VALUE_INTEGER && v.integer >= 0 && v.integer <= INT32_MAX;
+    return fits ? (int32_t)v.integer : -1;
+}
+
+static int32_t read_peer(object args)
+{
+    static const char *const keys[] = {"Dst Rank", "Src Rank", "Root"};
+    int32_t peer = -1;
+    for (size_t i = 0; peer < 0 && i < sizeof keys / sizeof *keys; i++)
+        peer = number_or_none(args, keys[i]);
+    return peer;
+}
+
+static void read_who(event *e)
+{
+    event_comm *c = &e->comm;
+    member rank = object_get(e->args, "Rank");
+    c->name = object_text(e->args, "Process Group Name");
+    c->library = object_text(e->args, "Process Group Description");
+    c->ranks = at_most_32(number(e->args, "Group size"));
+    c->rank = rank.type == VALUE_INTEGER ? (int32_t)rank.integer : -1;
+}
+
+static void event_read_progress(event *e)
+{
+    read_who(e);
+    e->comm.enqueued = number(e->args, "enqueued");
+    e->comm.started = number(e->args, "started");
+    e->comm.completed = number(e->args, "completed");
+    e->comm.under_way = number(e->args, "under way");
+}
+
+/* event_comm.c: fills in comm, if there is one. */
+static void event_read_comm(event *e, object o)
+{
+    event_comm *c = &e->comm;
+    c->id = number(o, "id");
+    c->op = object_get(e->args, "Collective name").text;
+    if (!c->op)
+        return;
+    read_who(e);
+    c->peer = read_peer(e->args);
+    c->tag = number_or_none(e->args, "Tag");
+    c->sequence = number(e->args, "Seq");
+    c->exposed = number(e->args, "exposed_ns");
+    c->in_flight = at_most_32(number(e->args, "in flight"));
+    c->in_flight += c->in_flight == 0;
+    c->calls = sharers(e->args, PKI_COMM_CALLS);
+    c->sharers = sharers(e->args, PKI_COMM_SHARERS);
+    const char *timed = object_text(e->args, PKI_COMM_TIMED);
+    c->on_stream = strcmp(timed, PKI_COMM_BY_STREAM) == 0;
+    c->unrated = *timed && !c->on_stream && strcmp(timed, PKI_COMM_BY_KERNEL) != 0;
+    c->algorithm = object_text(e->args, "algorithm");
+    c->protocol = object_text(e->args, "protocol");
+    c->channels = at_most_32(number(e->args, "channels"));
+    c->unfinished = number(e->args, "unfinished") > 0;
+}
+
+/* ---- what devices and libraries did, from a trace's events ---- */
+
+/* perfkit's tracks beside those of threads, and Linux gives out no such number
+ * (session/activity.c). Others count their threads as they like: there a call is part of its
+ * thread's time. */
+#define BESIDE_FROM (1u << 29)
+#define BESIDE_TO (1u << 31)
+
+#define DEVICES_MOST 4096 /* a pid up to that may be one */
+
+static const struct {
+    const char *cat;
+    pki_activity_kind kind;
+    bool beside; /* only on such a track */
+} kinds[] = {
+    {"kernel", PKI_ACTIVITY_KERNEL, false},
+    {"gpu_memcpy", PKI_ACTIVITY_MEMCPY, false},
+    {"gpu_memset", PKI_ACTIVITY_MEMSET, false},
+    {"gpu_user_annotation", PKI_ACTIVITY_SPAN, false},
+    {"cuda_sync", PKI_ACTIVITY_SYNC, false},
+    {"cuda_event", PKI_ACTIVITY_EVENT, false},
+    {"overhead", PKI_ACTIVITY_OVERHEAD, false},
+    {"cuda_runtime", PKI_ACTIVITY_RUNTIME, true},
+    {"cuda_driver", PKI_ACTIVITY_DRIVER, true},
+    {"user_annotation", PKI_ACTIVITY_RANGE, true},
+    {"collective", PKI_ACTIVITY_OPERATION, false},
+};
+
+/* PyTorch's profiler and perfkit name copies alike: "Memcpy HtoD (Pinned -> Device)". */
+static pki_copy copy_of(const char *name)
+{
+    static const struct {
+        const char *way;
+        pki_copy copy;
+    } ways[] = {{"HtoD", PKI_COPY_HTOD}, {"HtoA", PKI_COPY_HTOD}, {"DtoH", PKI_COPY_DTOH},
+                {"AtoH", PKI_COPY_DTOH}, {"DtoD", PKI_COPY_DTOD}, {"AtoA", PKI_COPY_DTOD},
+                {"AtoD", PKI_COPY_DTOD}, {"DtoA", PKI_COPY_DTOD}, {"HtoH", PKI_COPY_HTOH},
+                {"PtoP", PKI_COPY_PTOP}};
+    for (size_t i = 0; i < PKI_COUNT_OF(ways); i++)
+        if (strstr(name, ways[i].way))
+            return ways[i].copy;
+    return PKI_COPY_UNKNOWN;
+}
+
+static bool small(object o, const char *key, int64_t below, uint32_t *out)
+{
+    member v = object_get(o, key);
+    if (v.type != VALUE_INTEGER || v.integer < 0 || v.integer >= below)
+        return false;
+    *out = (uint32_t)v.integer;
+    return true;
+}
+
+/* In PyTorch's traces annotations of a device have no argument that says which: it is the pid. */
+static uint32_t device_of(const event *e, object o)
+{
+    uint32_t device;
+    if (small(e->args, "device", PKI_NO_DEVICE, &device))
+        return device;
+    bool told = e->activity.kind == PKI_ACTIVITY_SYNC || e->activity.kind == PKI_ACTIVITY_OPERATION;
+    return !told && small(o, "pid", DEVICES_MOST, &device) ? device : PKI_NO_DEVICE;
+}
+
+static bool is_beside(const event *e)
+{
+    return e->tid >= BESIDE_FROM && e->tid < BESIDE_TO;
+}
+
+static bool find_kind(event *e, const char *cat)
+{
+    for (size_t i = 0; i < PKI_COUNT_OF(kinds); i++)
+        if (strcmp(cat, kinds[i].cat) == 0 && (is_beside(e) || !kinds[i].beside)) {
+            e->activity.kind = kinds[i].kind;
+            return true;
+        }
+    return false;
+}
+
+/* event_device.c: the slice, which has been read so far, as an activity; false if it is none, but a
+ * thread's own time. */
+static bool event_read_activity(event *e, object o, const char *cat)
+{
+    pki_activity *a = &e->activity;
+    if (!find_kind(e, cat))
+        return false;
+    a->name = e->name;
+    a->name_length = strlen(e->name);
+    a->start = e->start;
+    a->end = e->end;
+    a->device = device_of(e, o);
+    int64_t bytes = object_integer(e->args, "bytes");
+    a->bytes = bytes > 0 ? (uint64_t)bytes : 0;
+    if (!small(e->args, "context", UINT32_MAX, &a->context))
+        a->context = 0;
+    if (!small(e->args, "stream", UINT32_MAX, &a->stream) &&
+        !small(e->args, "on_stream", UINT32_MAX, &a->stream))
+        a->stream = 0;
+    if (a->kind == PKI_ACTIVITY_MEMCPY)
+        a->copy = copy_of(e->name);
+    return true;
+}
+
+const char *event_launcher(const event *e)
+{
+    return object_text(e->args, "region");
 }

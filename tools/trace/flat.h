@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "trace/object.h"
+#include "trace/event.h"
 
 typedef struct flat_line {
     flat top, args;

@@ -1,6 +1,6 @@
 #include "trace/reader.h"
 
-#include "read/document.h"
+#include "read/json.h"
 
 void event_reader_open(event_reader *r)
 {

@@ -1,6 +1,46 @@
-/* tools/trace/trace.h - a file of a run: a trace, event by event, or a report.
- *
- *     trace t;
+/* tools/trace/trace.h - a file of a run: a trace, event by event, or a report */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "files.h"
+#include "trace/reader.h"
+
+/* ---- which slices of a thread lie in which ---- */
+
+/* Slices come in the order of their ends, inner ones first, as perfkit lists them. So a slice lies
+ * in the first one after it that begins no later; until that one comes it waits here, with those
+ * that began before it. */
+
+typedef struct nest_slice {
+    uint64_t start, end;
+    uint64_t value; /* its owner's */
+} nest_slice;
+
+typedef struct nest {
+    size_t count, room;
+    nest_slice *waiting; /* by start; to be freed */
+} nest;
+
+/* Those that lie directly in a slice that begins then: waiting[the answer .. count). */
+size_t nest_inside(const nest *n, uint64_t start);
+
+/* The slice waits in their place. */
+void nest_add(nest *n, size_t inside, nest_slice slice);
+
+/* For qsort: the order in which slices have to come. 0: both are of the same times. */
+static inline int nest_order(uint64_t start, uint64_t end, uint64_t other_start, uint64_t other_end)
+{
+    if (end != other_end)
+        return end < other_end ? -1 : 1;
+    return (start < other_start) - (start > other_start);
+}
+
+/* ---- a file of a run: a trace, event by event, or a report ---- */
+
+/* Trace t;
  *     if (trace_open(&t, "run.json", true, &why)) {
  *         read = trace_read(&t, &(trace_visitor){.user = me, .event = take_event});
  *         trace_close(&t);
@@ -8,12 +48,7 @@
  *
  * A trace with one event on each line, as perfkit writes them, is read in the memory of its longest
  * line. What is laid out in another way becomes a document in memory first; who reads the events
- * does not see which of the two it was.
- */
-#pragma once
-
-#include "progress.h"
-#include "trace/reader.h"
+ * does not see which of the two it was. */
 
 typedef struct trace {
     lines in;

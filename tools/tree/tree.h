@@ -5,7 +5,7 @@
  *     tree_walk(&t, tree_finish(&t), show, me);
  *     tree_free(&t);
  *
- * Which slice lies in which is known when the outer one comes (trace/nest.h). Until then a slice
+ * Which slice lies in which is known when the outer one comes (trace/trace.h). Until then a slice
  * waits with the tree of what lies in it, which then becomes part of its parent's: so no more is
  * kept than has not found its place, and the calls of one name within one path are one node.
  */
@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trace/nest.h"
+#include "trace/trace.h"
 
 #define TREE_DEPTH_MOST 512 /* what is deeper counts as its parent's own */
 

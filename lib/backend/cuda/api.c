@@ -7,7 +7,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
-#include "base/dl.h"
+#include "base/loader.h"
 
 pki_cuda_api pki_cuda;
 

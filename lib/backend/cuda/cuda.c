@@ -4,11 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/cuda/capture.h"
-#include "backend/cuda/counts.h"
 #include "backend/cuda/graph.h"
 #include "backend/cuda/harvest.h"
-#include "backend/cuda/reasons.h"
 #include "base/clock.h"
 #include "core/inside.h"
 #include "session/activity.h"

@@ -1,13 +1,15 @@
-/* lib/backend/cuda/graph.h - spans that were captured into a graph, in the order of the capture.
- *
- * A record lives as long as the graph and every exec made of it: a user object that the graph holds
- * tells when both are gone. Until then the events belong to it, since each replay stamps them. Its
- * nodes are appended by the capturing threads under a lock of theirs, and read without one: chunks
- * never move, and `count` is stored behind what it counts (release; readers acquire).
- */
+/* lib/backend/cuda/graph.h - spans that are captured into a graph */
 #pragma once
 
+#include "backend/cuda/harvest.h"
 #include "backend/cuda/lane.h"
+
+/* ---- spans that were captured into a graph, in the order of the capture ---- */
+
+/* A record lives as long as the graph and every exec made of it: a user object that the graph holds
+ * tells when both are gone. Until then the events belong to it, since each replay stamps them. Its
+ * nodes are appended by the capturing threads under a lock of theirs, and read without one: chunks
+ * never move, and `count` is stored behind what it counts (release; readers acquire). */
 
 #define PKI_CUDA_BRANCHES 8u /* streams that take part in one capture */
 #define PKI_CUDA_CHUNK 64u
@@ -57,19 +59,8 @@ typedef struct pki_cuda_graph {
 
 pki_cuda_graph *pki_cuda_graphs(void);
 
-/* The record of the capture, made if needed; NULL and the reason if it cannot be followed. */
-pki_cuda_graph *pki_cuda_graph_for(pki_cuda_context *context, CUgraph handle, uint64_t capture,
-                                   CUresult *code);
-
-/* The one of that capture; NULL if there is none, or none any more. */
-pki_cuda_graph *pki_cuda_graph_of_capture(uint64_t capture);
-
 /* The newest one with this handle. */
 pki_cuda_graph *pki_cuda_graph_of_handle(CUgraph handle);
-
-/* Appends a node; for a begin, *ordinal is set. False without room. */
-bool pki_cuda_graph_append(pki_cuda_graph *graph, CUstream stream, CUgraphNode node,
-                           pki_cuda_mark mark, uint32_t *ordinal);
 
 uint32_t pki_cuda_graph_count(const pki_cuda_graph *graph);
 const pki_cuda_node *pki_cuda_graph_node(const pki_cuda_graph *graph, uint32_t i);
@@ -78,3 +69,29 @@ const pki_cuda_node *pki_cuda_graph_node(const pki_cuda_graph *graph, uint32_t i
 void pki_cuda_graph_retire(pki_cuda_graph *graph);
 
 void pki_cuda_graphs_after_fork(void);
+
+/* ---- a begin or an end on a stream that is being captured ---- */
+
+/* An event that is recorded into a capture as an external one becomes a node of the graph: nothing
+ * depends on it but what the stream does next, and each replay stamps it. Of the calls made here
+ * none is one that a capture forbids, whatever its mode.
+ *
+ * Where no such node may be, spans are kept out. That can be known of the body of a conditional
+ * node, which the driver tells when the first one is added, and where what the stream does next
+ * depends on a part of a kernel (programmatic dependent launch), which the stream's capture tells.
+ * It cannot be known that a graph will be instantiated for launches from the device, that a later
+ * kernel is launched with the programmatic attribute, or that the graph becomes the child of a
+ * conditional node's body: for those there is PK_GPU_CAPTURE=off. */
+
+/* Off: captures are left alone (PK_GPU_CAPTURE). Between sessions. */
+void pki_cuda_capture_want(bool on);
+
+/* Why not, or PKI_CUDA_FINE. Takes a pair, which is the graph's from here on, and what lies between
+ * its events, which may be NULL. */
+pki_cuda_reason pki_cuda_capture_begin(const pki_cuda_lane *lane, pki_cuda_open *open,
+                                       pki_cuda_operation *op, CUresult *code);
+pki_cuda_reason pki_cuda_capture_end(const pki_cuda_lane *lane, const pki_cuda_open *open,
+                                     CUresult *code);
+
+/* What was begun in the capture has no end: its replays are nothing. */
+void pki_cuda_capture_cancel(const pki_cuda_lane *lane, const pki_cuda_open *open);

@@ -1,20 +1,258 @@
 #include "backend/cuda/harvest.h"
 
 #include <math.h>
+#include <stdio.h>
 
-#include "backend/cuda/emit.h"
+#include "backend/cuda/comm/emit.h"
+#include "backend/cuda/lane.h"
 #include "backend/cuda/replay.h"
-#include "backend/cuda/sample.h"
-#include "backend/cuda/reasons.h"
+#include "base/atomic.h"
 #include "base/clock.h"
+#include "core/names.h"
 #include "session/activity.h"
+
+/* ---- why a span is missing, in words, for pk_backend_status ---- */
+
+static const char *const words[PKI_CUDA_REASONS] = {
+    [PKI_CUDA_SAMPLED] = "graphs are replayed without pk_gpu_graph_launching: their spans are read "
+                         "about every 10 ms, replays in between are missing",
+    [PKI_CUDA_CAPTURE_OFF] = "spans were kept out of captures: gpu_capture (PK_GPU_CAPTURE) is off",
+    [PKI_CUDA_REFUSED] = "operations were skipped: NCCL refused the call",
+    [PKI_CUDA_LATE] =
+        "operations were skipped: a communicator that does not block may put them into "
+        "their stream after the call",
+    [PKI_CUDA_CAPTURE_NO_EVENTS] = "spans were kept out of a graph that takes no event nodes, as "
+                                   "the body of a conditional node",
+    [PKI_CUDA_CAPTURE_PROGRAMMATIC] =
+        "spans were kept out of captures where a kernel's dependency is programmatic, which holds "
+        "between kernels only",
+    [PKI_CUDA_CAPTURE_NO_PAIR] = "spans were dropped: graphs hold as many pairs of events as they "
+                                 "may, 16384 of a context",
+    [PKI_CUDA_NO_PAIR] = "spans were dropped: no pair of events was free",
+    [PKI_CUDA_NO_ROOM] = "spans were dropped: too many were in flight on a stream",
+    [PKI_CUDA_NO_MEMORY] = "spans were dropped: no memory",
+    [PKI_CUDA_NO_END] = "spans were lost: they were open at pk_stop, or when their thread ended",
+    [PKI_CUDA_NOT_REACHED] = "spans were lost: the device had not reached their end at pk_stop",
+    [PKI_CUDA_LEGACY_CAPTURED] =
+        "spans were skipped: the default stream cannot be used while a blocking stream captures",
+    [PKI_CUDA_CAPTURE_INVALID] = "spans were skipped: the capture they lay in was already invalid",
+    [PKI_CUDA_CAPTURE_SPLIT] = "spans were skipped: only one end of them lay in a capture",
+    [PKI_CUDA_CAPTURE_OLD] =
+        "spans were skipped: this driver cannot follow captures (it takes 11.3)",
+    [PKI_CUDA_CAPTURE_FAILED] = "spans were skipped: their capture could not be followed",
+    [PKI_CUDA_NO_CONTEXT] = "spans were skipped: their stream has no context",
+    [PKI_CUDA_CALL_FAILED] = "spans were skipped or lost: a driver call failed",
+    [PKI_CUDA_CONTEXT_GONE] = "a context was destroyed; spans that it had not finished are lost",
+    [PKI_CUDA_CONTEXT_DEAD] = "nothing works in a context any more; it is left alone",
+};
+
+/* reason << 48 | context << 32 | code, in one piece. */
+static uint64_t said;
+
+void pki_cuda_note_reason(pki_cuda_reason reason, CUresult code, uint32_t context)
+{
+    uint64_t wanted = (uint64_t)reason << 48 | (uint64_t)(context & 0xFFFF) << 32 | (uint32_t)code;
+    uint64_t old = pki_load(&said);
+    while (old >> 48 < reason && !__atomic_compare_exchange_n(&said, &old, wanted, true,
+                                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+void pki_cuda_forget_reason(void)
+{
+    pki_store(&said, (uint64_t)0);
+}
+
+void pki_cuda_reason_text(char *text, size_t size)
+{
+    uint64_t now = pki_load(&said);
+    CUresult code = (CUresult)(uint32_t)now;
+    unsigned context = (unsigned)(now >> 32) & 0xFFFF;
+    const char *what = words[now >> 48] ? words[now >> 48] : "";
+    char where[32] = "";
+    if (context)
+        snprintf(where, sizeof where, "context %u: ", context);
+    if (code)
+        snprintf(text, size, "%s%s: %s (%d)", where, what, pki_cuda_error_name(code), (int)code);
+    else
+        snprintf(text, size, "%s%s", where, what);
+}
+
+/* ---- what pk_get_gpu_counts answers, to callers of any version ---- */
+
+/* Outcomes first: begun is counted before any of them. */
+static void add_lane(pk_gpu_counts *c, const pki_cuda_lane *l)
+{
+    const pki_cuda_counters *o = &l->counters;
+    c->recorded += pki_load(&l->recorded);
+    c->lost += pki_load(&l->lost);
+    c->replayed += pki_load(&l->replayed);
+    c->sampled += pki_load(&l->sampled);
+    c->operations += pki_load(&l->operations);
+    c->refused += pki_load(&o->refused);
+    c->kept_out += pki_load(&o->kept_out);
+    c->dropped += pki_load_acquire(&o->dropped); /* these pair with the releases in cuda/span.c */
+    c->skipped += pki_load_acquire(&o->skipped);
+    uint64_t captured = pki_load_acquire(&o->captured);
+    c->captured += captured;
+    c->unbalanced += pki_load(&o->unbalanced);
+    c->stray_ends += pki_load(&o->stray_ends);
+    c->begun += pki_load(&o->begun) - captured;
+}
+
+void pki_cuda_sum(pk_gpu_counts *c)
+{
+    uint64_t dropped = pki_load(&pki_cuda_refused_dropped);
+    uint64_t begun = pki_load(&pki_cuda_refused_begun);
+    *c = (pk_gpu_counts){.size = sizeof *c, .begun = begun, .dropped = dropped};
+    c->skipped = begun - dropped;
+    for (const pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next)
+        if (pki_cuda_lane_is_current(l))
+            add_lane(c, l);
+    for (pki_cuda_context *x = pki_cuda_contexts(); x; x = x->next) {
+        c->contexts += pki_load(&x->session) == pki_load(&pki_cuda_session);
+        c->pairs += pki_load(&x->pool.pairs);
+    }
+}
+
+/* ---- from what the events say to spans on a track ---- */
+
+#define TRACK_FIRST                                                                                \
+    (1u << 20) /* of the tracks of spans; kernels have their streams' ids, below                   \
+                */
+
+static uint64_t ns_of(const pki_cuda_lane *l, double device)
+{
+    double ns = pki_cuda_clock_ns(&l->context->anchors.clock, device);
+    return ns > 0 ? (uint64_t)llround(ns) : 0;
+}
+
+/* Where a device's time lies in the session's; not before what the lane has emitted already, which
+ * adds to the doubt. */
+static uint64_t session_time(pki_cuda_lane *l, double device, double *doubt)
+{
+    uint64_t ns = ns_of(l, device);
+    *doubt = pki_cuda_clock_doubt(&l->context->anchors.clock, device) +
+             pki_cuda_step_ns(l->context, device);
+    if (ns < l->last)
+        *doubt += (double)(l->last - ns);
+    l->last = PKI_MAX(l->last, ns);
+    return l->last;
+}
+
+static uint32_t track_of(pki_cuda_lane *l)
+{
+    char process[32], thread[96];
+    uint32_t device = l->context->device;
+    if (pki_load(&l->track) && l->track_session == pki_load(&pki_cuda_session))
+        return pki_load(&l->track);
+    l->track_session = pki_load(&pki_cuda_session);
+    snprintf(process, sizeof process, "GPU %u", device);
+    pki_cuda_lane_name(l, "spans", thread, sizeof thread);
+    const pki_track track = {pki_track_device_pid(device), TRACK_FIRST + l->number, process, thread,
+                             (uint32_t)l->stream_id * 2};
+    pki_store(&l->track, pki_track_add(&track));
+    return pki_load(&l->track);
+}
+
+static void begin(pki_cuda_lane *l, pki_cuda_read r)
+{
+    if (l->reading > PKI_CUDA_DEPTH) /* ends that nobody captured; see cuda/replay.h */
+        l->reading = 0;
+    l->read[l->reading++] = r;
+}
+
+void pki_cuda_emit_begin(pki_cuda_lane *l, uint32_t region, double device)
+{
+    pki_cuda_read r = {.region = region, .device = device};
+    r.start = session_time(l, device, &r.doubt);
+    begin(l, r);
+}
+
+void pki_cuda_emit_begin_failed(pki_cuda_lane *l, uint32_t region)
+{
+    begin(l, (pki_cuda_read){region, true, NAN, 0, l->last});
+}
+
+static pki_cuda_read *innermost(pki_cuda_lane *l, uint32_t region)
+{
+    for (uint32_t i = l->reading; i > 0; i--)
+        if (l->read[i - 1].region == region)
+            return &l->read[i - 1];
+    return NULL;
+}
+
+/* Where the innermost begin of this region lies on the device's clock; NaN: it could not be read,
+ * or there is none. */
+static double pki_cuda_emit_begun(pki_cuda_lane *l, uint32_t region)
+{
+    const pki_cuda_read *r = innermost(l, region);
+    return r && !r->failed ? r->device : NAN;
+}
+
+static pki_cuda_read pop(pki_cuda_lane *l, uint32_t region)
+{
+    const pki_cuda_read *r = innermost(l, region);
+    pki_cuda_read found = r ? *r : (pki_cuda_read){region, true, NAN, 0, l->last};
+    if (r)
+        l->reading = (uint32_t)(r - l->read);
+    return found;
+}
+
+void pki_cuda_emit_cancel(pki_cuda_lane *l, uint32_t region)
+{
+    pop(l, region);
+}
+
+static uint64_t session_end(pki_cuda_lane *l, const pki_cuda_read *begun, double device)
+{
+    uint64_t ended = session_time(l, device, &l->doubt);
+    l->doubt = fmax(l->doubt, begun->doubt);
+    return ended;
+}
+
+void pki_cuda_emit_end(pki_cuda_lane *l, uint32_t region, double device)
+{
+    pki_cuda_read r = pop(l, region);
+    uint64_t ended = session_end(l, &r, device);
+    const pki_name *name = pki_name_at(region);
+    const pki_activity_arg doubt = {"uncertainty_ns", NULL, pki_cuda_lane_doubt_ns(l)};
+    const pki_activity span = {
+        .kind = PKI_ACTIVITY_SPAN,
+        .track = track_of(l),
+        .name = name ? name->name : "?",
+        .name_length = name ? name->length : 1,
+        .start = r.start,
+        .end = ended,
+        .region = region,
+        .device = l->context->device,
+        .context = l->context->number,
+        .stream = (uint32_t)l->stream_id,
+        .stream_hidden = 1,
+        .args = &doubt,
+        .arg_count = 1,
+    };
+    pki_activity_add(&span);
+}
+
+void pki_cuda_emit_operation(pki_cuda_lane *l, uint32_t region, double device,
+                             pki_cuda_operation *op, bool replayed)
+{
+    pki_cuda_read r = pop(l, region);
+    uint64_t ended = session_end(l, &r, device);
+    pki_cuda_emit_parts(l, r.start, ended, op, replayed);
+    if (!replayed)
+        pki_cuda_operation_complete(op);
+}
+
+/* ---- the collector's part ---- */
 
 static pki_cuda_mark mark_at(const pki_cuda_lane *l, uint64_t i)
 {
     return l->marks[i % PKI_CUDA_MARKS];
 }
 
-static void pop(pki_cuda_lane *l)
+static void harvest_pop(pki_cuda_lane *l)
 {
     l->unready_ns = 0;
     pki_store_release(&l->tail, l->tail + 1); /* pairs with the acquire in _has_room */
@@ -175,7 +413,7 @@ static void harvest_stream(pki_cuda_lane *l, uint64_t head)
 {
     uint64_t seen = head - l->tail > 1 && all_reached(l, head) ? pki_monotonic_ns() : 0;
     while (l->tail < head && harvest_mark(l, mark_at(l, l->tail), seen))
-        pop(l);
+        harvest_pop(l);
 }
 
 /* ---- marks of a graph's replays ---- */
@@ -203,7 +441,7 @@ static void drop_replay(pki_cuda_lane *l)
 {
     for (uint32_t i = l->exec->per_replay[l->branch]; i > 0; i--) {
         drop(l, mark_at(l, l->tail));
-        pop(l);
+        harvest_pop(l);
     }
     l->reading = 0;
 }
@@ -217,7 +455,7 @@ static void harvest_replayed(pki_cuda_lane *l, pki_cuda_mark m, double device)
         emit_end(l, m, device);
         pki_bump(&l->replayed, 1);
     }
-    pop(l);
+    harvest_pop(l);
 }
 
 static void harvest_replays(pki_cuda_lane *l, uint64_t head)
@@ -227,7 +465,7 @@ static void harvest_replays(pki_cuda_lane *l, uint64_t head)
         pki_cuda_mark m = mark_at(l, l->tail);
         if (pki_cuda_mark_type_of(m) == PKI_CUDA_CANCEL) {
             pki_cuda_emit_cancel(l, m.region);
-            pop(l);
+            harvest_pop(l);
         } else if (is_fresh(l, m, &device)) {
             harvest_replayed(l, m, device);
         } else if (l->reading == 0 && was_skipped(l, head)) {
@@ -243,7 +481,7 @@ static void harvest_replays(pki_cuda_lane *l, uint64_t head)
 /* Of a context that is not there any more. */
 static void discard(pki_cuda_lane *l, uint64_t head, bool alive)
 {
-    for (; l->tail < head; pop(l)) {
+    for (; l->tail < head; harvest_pop(l)) {
         pki_cuda_mark m = mark_at(l, l->tail);
         drop(l, m);
         if (alive)
@@ -346,7 +584,7 @@ bool pki_cuda_harvest(void)
     begin_activities();
     forget_the_dead();
     for (pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next) {
-        /* Pairs with the releases in cuda/thread.c, and those of graphs. */
+        /* Pairs with the releases in cuda/lane.c, and those of graphs. */
         uint32_t life = pki_load_acquire(&l->life);
         if (life == PKI_CUDA_FREE || life == PKI_CUDA_TAKEN)
             continue;

@@ -1,9 +1,99 @@
-/* lib/backend/cuda/harvest.h - the collector's part: asks about the oldest event of each lane and
- * takes what the device has passed. Never waits. All under the drain lock. */
+/* lib/backend/cuda/harvest.h - the collector's part: asks the events, and makes spans of them */
 #pragma once
+
+#include <pk/gpu.h>
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "backend/cuda/api.h"
+#include "backend/cuda/lane.h"
+#include "base/log.h"
+
+/* ---- why a span is missing, in words, for pk_backend_status ---- */
+
+typedef enum pki_cuda_reason {
+    PKI_CUDA_FINE,
+    PKI_CUDA_SAMPLED, /* the mildest first: a milder one does not replace another */
+    PKI_CUDA_CAPTURE_OFF,
+    PKI_CUDA_REFUSED,
+    PKI_CUDA_LATE,
+    PKI_CUDA_CAPTURE_NO_EVENTS,
+    PKI_CUDA_CAPTURE_PROGRAMMATIC,
+    PKI_CUDA_CAPTURE_NO_PAIR,
+    PKI_CUDA_NO_PAIR,
+    PKI_CUDA_NO_ROOM,
+    PKI_CUDA_NO_MEMORY,
+    PKI_CUDA_NO_END,
+    PKI_CUDA_NOT_REACHED,
+    PKI_CUDA_LEGACY_CAPTURED,
+    PKI_CUDA_CAPTURE_INVALID,
+    PKI_CUDA_CAPTURE_SPLIT,
+    PKI_CUDA_CAPTURE_OLD,
+    PKI_CUDA_CAPTURE_FAILED,
+    PKI_CUDA_NO_CONTEXT,
+    PKI_CUDA_CALL_FAILED,
+    PKI_CUDA_CONTEXT_GONE,
+    PKI_CUDA_CONTEXT_DEAD,
+    PKI_CUDA_REASONS
+} pki_cuda_reason;
+
+/* Is it one for which a capture was left alone? */
+static inline bool pki_cuda_is_capture_reason(pki_cuda_reason reason)
+{
+    return reason == PKI_CUDA_CAPTURE_OFF || reason == PKI_CUDA_CAPTURE_NO_EVENTS ||
+           reason == PKI_CUDA_CAPTURE_PROGRAMMATIC;
+}
+
+/* Remembers it, if nothing graver is remembered. Any thread. context: its number, or 0. */
+void pki_cuda_note_reason(pki_cuda_reason reason, CUresult code, uint32_t context);
+
+/* Nothing to say. Between sessions. */
+void pki_cuda_forget_reason(void);
+
+/* What is remembered, as a sentence. */
+void pki_cuda_reason_text(char *text, size_t size);
+
+/* ---- what pk_get_gpu_counts answers, to callers of any version ---- */
+
+/* Of the session so far. Under the drain lock. */
+void pki_cuda_sum(pk_gpu_counts *counts);
+
+static inline pk_status pki_cuda_copy_counts(pk_gpu_counts *to, const pk_gpu_counts *all)
+{
+    if (!to || to->size < 8 || to->size > sizeof *all)
+        return pki_fail(PK_EINVAL, "pk_gpu_counts.size has to be sizeof(pk_gpu_counts)");
+    uint32_t size = to->size;
+    memcpy(to, all, size);
+    to->size = size;
+    return PK_OK;
+}
+
+/* ---- from what the events say to spans on a track ---- */
+
+/* Called by the collector, for the begins and ends of a lane in their order. What the map of the
+ * device's clock says is raised to what has been said before on this lane, by no more than the
+ * steps of the driver's floats: so spans of a lane keep their order and nest. */
+
+/* device: when, on the device's clock. */
+void pki_cuda_emit_begin(pki_cuda_lane *lane, uint32_t region, double device);
+
+/* Its begin could not be read, or its end cannot: no span. */
+void pki_cuda_emit_begin_failed(pki_cuda_lane *lane, uint32_t region);
+void pki_cuda_emit_cancel(pki_cuda_lane *lane, uint32_t region);
+
+/* The span that began there ends. */
+void pki_cuda_emit_end(pki_cuda_lane *lane, uint32_t region, double device);
+
+/* The same for one that is an operation, which is complete then; of a replay, its pattern. */
+void pki_cuda_emit_operation(pki_cuda_lane *lane, uint32_t region, double device,
+                             pki_cuda_operation *op, bool replayed);
+
+/* ---- the collector's part ---- */
+
+/* Asks about the oldest event of each lane and takes what the device has passed. Never waits. All
+ * under the drain lock. */
 
 /* All lanes of the session, once. True if something is left that may yet come. */
 bool pki_cuda_harvest(void);

@@ -1,5 +1,6 @@
 #include "backend/cuda/lane.h"
 
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -7,6 +8,232 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "backend/cuda/clock.h"
+#include "backend/cuda/harvest.h"
+
+/* ---- a context's pairs of events, handed out and given back without a lock ---- */
+
+#define NO_BATCH UINT32_MAX
+
+static CUresult make_pair(pki_cuda_pair *pair)
+{
+    CUresult code = pki_cuda.event_create(&pair->begin, CU_EVENT_DEFAULT);
+    if (code)
+        return code;
+    code = pki_cuda.event_create(&pair->end, CU_EVENT_DEFAULT);
+    if (code)
+        pki_cuda.event_destroy(pair->begin);
+    return code;
+}
+
+CUresult pki_cuda_pair_renew(pki_cuda_pair *pair, CUcontext ctx)
+{
+    pki_cuda_pair fresh;
+    CUstreamCaptureMode mode = pki_cuda_relax();
+    CUresult code = pki_cuda_enter(ctx);
+    if (!code) {
+        code = make_pair(&fresh);
+        if (!code) {
+            pki_cuda.event_destroy(pair->begin);
+            pki_cuda.event_destroy(pair->end);
+            pair->begin = fresh.begin;
+            pair->end = fresh.end;
+        }
+        pki_cuda_leave();
+    }
+    pki_cuda_restore(mode);
+    return code;
+}
+
+/* How many could be made, and why not all. */
+static uint32_t make_pairs(pki_cuda_pair *pairs, CUcontext ctx, CUresult *code)
+{
+    uint32_t made = 0;
+    CUstreamCaptureMode mode = pki_cuda_relax();
+    *code = pki_cuda_enter(ctx);
+    if (!*code) {
+        while (made < PKI_CUDA_BATCH && !(*code = make_pair(&pairs[made])))
+            made++;
+        pki_cuda_leave();
+    }
+    pki_cuda_restore(mode);
+    return made;
+}
+
+static CUresult fill(pki_cuda_pool *pool, uint32_t batch, CUcontext ctx)
+{
+    CUresult code;
+    pki_cuda_pair *pairs = calloc(PKI_CUDA_BATCH, sizeof *pairs);
+    if (!pairs)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    uint32_t made = make_pairs(pairs, ctx, &code);
+    pki_store_release(&pool->chunks[batch], pairs); /* pairs with the acquire in _pair_at */
+    for (uint32_t i = made; i > 0; i--)
+        pki_cuda_pool_release(pool, batch * PKI_CUDA_BATCH + i);
+    pki_fetch_add(&pool->pairs, made);
+    return made ? CUDA_SUCCESS : code;
+}
+
+/* In batches. */
+static uint32_t bound_of(const pki_cuda_pool *pool)
+{
+    uint32_t captured = PKI_MIN(pki_load(&pool->captured), PKI_CUDA_CAPTURED_MOST);
+    return PKI_CUDA_BATCHES + (captured + PKI_CUDA_BATCH - 1) / PKI_CUDA_BATCH;
+}
+
+/* Its number is the caller's; NO_BATCH: there are as many as may be. */
+static uint32_t next_batch(pki_cuda_pool *pool)
+{
+    uint32_t batch = pki_load(&pool->batches);
+    while (batch < bound_of(pool))
+        if (__atomic_compare_exchange_n(&pool->batches, &batch, batch + 1, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+            return batch;
+    return NO_BATCH;
+}
+
+CUresult pki_cuda_pool_grow(pki_cuda_pool *pool, CUcontext ctx)
+{
+    uint32_t batch = pki_load(&pool->tired) ? NO_BATCH : next_batch(pool);
+    if (batch == NO_BATCH)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult code = fill(pool, batch, ctx);
+    if (code)
+        pki_store(&pool->tired, 1u);
+    return code;
+}
+
+/* ---- the contexts in which spans are recorded ---- */
+
+#define PKI_CUDA_GONE UINT32_MAX
+
+static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
+static pki_cuda_context *context_first; /* release; acquire in pki_cuda_contexts */
+
+pki_cuda_context *pki_cuda_contexts(void)
+{
+    return pki_load_acquire(&context_first); /* pairs with the release in make */
+}
+
+static unsigned long long id_of(CUcontext handle)
+{
+    unsigned long long id = 0;
+    return pki_cuda.ctx_id && pki_cuda.ctx_id(handle, &id) == CUDA_SUCCESS ? id : 0;
+}
+
+static pki_cuda_context *find(CUcontext handle, unsigned long long id)
+{
+    for (pki_cuda_context *c = pki_cuda_contexts(); c; c = c->next) {
+        if (c->handle != handle || pki_load(&c->dead) == PKI_CUDA_GONE)
+            continue;
+        if (c->id == id)
+            return c;
+        pki_store(&c->dead, PKI_CUDA_GONE); /* the handle is another one's now */
+    }
+    return NULL;
+}
+
+static uint32_t device_of(CUcontext handle)
+{
+    CUdevice device = 0;
+    if (pki_cuda_enter(handle) == CUDA_SUCCESS) {
+        if (pki_cuda.ctx_device(&device))
+            device = 0;
+        pki_cuda_leave();
+    }
+    return (uint32_t)device;
+}
+
+static pki_cuda_context *make(CUcontext handle, unsigned long long id)
+{
+    void *memory = NULL;
+    if (posix_memalign(&memory, PKI_LINE, sizeof(pki_cuda_context)) != 0)
+        return NULL;
+    pki_cuda_context *c = memory;
+    *c = (pki_cuda_context){.next = context_first,
+                            .handle = handle,
+                            .id = id,
+                            .number = context_first ? context_first->number + 1 : 1,
+                            .device = device_of(handle)};
+    pki_store_release(&context_first, c); /* pairs with the acquire in pki_cuda_contexts */
+    return c;
+}
+
+/* The entry for a context, made if needed; NULL without memory. Any thread. */
+static pki_cuda_context *pki_cuda_context_for(CUcontext handle)
+{
+    CUstreamCaptureMode mode = pki_cuda_relax();
+    unsigned long long id = id_of(handle);
+    pthread_mutex_lock(&context_lock);
+    pki_cuda_context *c = find(handle, id);
+    c = c ? c : make(handle, id);
+    pthread_mutex_unlock(&context_lock);
+    pki_cuda_restore(mode);
+    return c;
+}
+
+bool pki_cuda_context_failed(pki_cuda_context *c, CUresult code)
+{
+    if (!pki_load(&c->dead) && pki_cuda_is_sticky(code)) {
+        pki_store(&c->dead, (uint32_t)code);
+        pki_cuda_note_reason(PKI_CUDA_CONTEXT_DEAD, code, c->number);
+    }
+    return pki_load(&c->dead) != 0;
+}
+
+/* Is the handle still the same context's? Only for one that is there, whoever's. */
+static bool pki_cuda_context_is_same(const pki_cuda_context *c)
+{
+    return id_of(c->handle) == c->id;
+}
+
+bool pki_cuda_context_alive(pki_cuda_context *c)
+{
+    unsigned version;
+    if (pki_load(&c->dead))
+        return false;
+    CUresult code = pki_cuda.ctx_api_version(c->handle, &version);
+    if (pki_cuda_context_failed(c, code))
+        return false;
+    if (code == CUDA_SUCCESS && pki_cuda_context_is_same(c))
+        return true;
+    pki_store(&c->dead, PKI_CUDA_GONE);
+    pki_cuda_note_reason(PKI_CUDA_CONTEXT_GONE, code, c->number);
+    return false;
+}
+
+static pki_cuda_context *used; /* under the drain lock */
+
+void pki_cuda_context_use_none(void)
+{
+    if (used)
+        pki_cuda_leave();
+    used = NULL;
+}
+
+bool pki_cuda_context_use(pki_cuda_context *c)
+{
+    if (used == c)
+        return true;
+    pki_cuda_context_use_none();
+    CUresult code = pki_load(&c->dead) ? CUDA_ERROR_INVALID_CONTEXT : pki_cuda_enter(c->handle);
+    if (code && !pki_cuda_context_failed(c, code))
+        pki_cuda_context_alive(c);
+    used = code ? NULL : c;
+    return !code;
+}
+
+void pki_cuda_contexts_after_fork(void)
+{
+    used = NULL;
+    static void *volatile parents __attribute__((unused)); /* neither freed nor lost */
+    pthread_mutex_init(&context_lock, NULL);
+    parents = context_first;
+    context_first = NULL; /* they are the parent's, events included */
+}
+
+/* ---- one thread's spans on one stream, in the order of that stream ---- */
 
 uint32_t pki_cuda_session;
 
@@ -26,7 +253,7 @@ static pki_cuda_lane *find_free(void)
     return NULL;
 }
 
-static pki_cuda_lane *make(void)
+static pki_cuda_lane *lane_make(void)
 {
     void *memory = NULL;
     if (posix_memalign(&memory, PKI_LINE, sizeof(pki_cuda_lane)) != 0)
@@ -56,7 +283,7 @@ pki_cuda_lane *pki_cuda_lane_acquire(pki_cuda_context *context, CUstream stream)
     if (l)
         pki_store(&l->life, (uint32_t)PKI_CUDA_TAKEN);
     else
-        l = make();
+        l = lane_make();
     pthread_mutex_unlock(&lock);
     if (!l)
         return NULL;
@@ -151,4 +378,191 @@ void pki_cuda_lane_name(const pki_cuda_lane *l, const char *what, char *text, si
 int64_t pki_cuda_lane_doubt_ns(const pki_cuda_lane *l)
 {
     return (int64_t)ceil(l->doubt / 1000) * 1000;
+}
+
+/* ---- which lanes a thread has: found by stream, without a lock ---- */
+
+#define BUCKETS 64u
+#define LOOK_AGAIN 256u /* begins: is the handle still the stream that it was? */
+
+typedef struct thread {
+    pki_cuda_lane *last;
+    pki_cuda_lane *buckets[BUCKETS];
+} thread;
+
+static _Thread_local thread *self;
+static pthread_key_t key;
+static bool key_made;
+
+uint64_t pki_cuda_refused_begun, pki_cuda_refused_dropped;
+void (*pki_cuda_at_thread_end)(void);
+
+/* The thread ends: its lanes are the collector's, which gives them to others once they are read. */
+static void release_lanes(void *pointer)
+{
+    thread *t = pointer;
+    for (uint32_t i = 0; i < BUCKETS; i++)
+        for (pki_cuda_lane *l = t->buckets[i], *next; l; l = next) {
+            next = l->in_thread;
+            pki_store_release(&l->life, (uint32_t)PKI_CUDA_LEFT); /* acquire: cuda/harvest.c */
+        }
+    self = NULL;
+    void (*also)(void) = pki_load(&pki_cuda_at_thread_end);
+    if (also)
+        also();
+    free(t);
+}
+
+bool pki_cuda_threads_prepare(void)
+{
+    if (!key_made)
+        key_made = pthread_key_create(&key, release_lanes) == 0;
+    return key_made;
+}
+
+void pki_cuda_threads_after_fork(void)
+{
+    free(self); /* this thread's own: nobody else is here to use it */
+    self = NULL;
+    if (key_made)
+        pthread_setspecific(key, NULL);
+}
+
+static thread *make_self(void)
+{
+    thread *t = calloc(1, sizeof *t);
+    if (t && pthread_setspecific(key, t) != 0) {
+        free(t);
+        t = NULL;
+    }
+    return self = t;
+}
+
+static pki_cuda_lane **bucket_of(thread *t, CUstream stream)
+{
+    uintptr_t bits = (uintptr_t)stream;
+    return &t->buckets[(bits >> 4 ^ bits >> 10 ^ bits) % BUCKETS];
+}
+
+static bool is_default(CUstream stream)
+{
+    return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
+static CUcontext current_for(CUstream stream)
+{
+    CUcontext current = NULL;
+    if (is_default(stream) && pki_cuda.ctx_current(&current))
+        current = NULL;
+    return current;
+}
+
+static CUcontext context_of(CUstream stream, CUcontext current)
+{
+    CUcontext ctx = current;
+    if (!is_default(stream) && pki_cuda.stream_ctx(stream, &ctx))
+        ctx = NULL;
+    return ctx;
+}
+
+/* Forgets which lanes this thread has for the stream: it is another one now. */
+static void pki_cuda_lane_forget(pki_cuda_lane *lane)
+{
+    pki_cuda_lane **at = bucket_of(self, lane->stream);
+    while (*at && *at != lane)
+        at = &(*at)->in_thread;
+    if (*at)
+        *at = lane->in_thread;
+    self->last = NULL;
+    pki_store_release(&lane->life, (uint32_t)PKI_CUDA_LEFT); /* acquire: cuda/harvest.c */
+}
+
+static bool is_same_stream(const pki_cuda_lane *l)
+{
+    unsigned long long id = l->stream_id;
+    if (context_of(l->stream, l->current) != l->context->handle ||
+        !pki_cuda_context_is_same(l->context))
+        return false;
+    return is_default(l->stream) || !pki_cuda.stream_id || pki_cuda.stream_id(l->stream, &id) ||
+           id == l->stream_id;
+}
+
+/* Only between spans: what is open belongs to the stream it was begun on. */
+static bool is_outdated(pki_cuda_lane *l)
+{
+    if (l->depth > 0)
+        return false;
+    if (pki_load(&l->context->dead) == PKI_CUDA_GONE)
+        return true;
+    return ++l->calls % LOOK_AGAIN == 0 && !is_same_stream(l);
+}
+
+static pki_cuda_lane *refuse(bool begins, bool memory)
+{
+    if (!begins)
+        return NULL;
+    pki_fetch_add(&pki_cuda_refused_dropped, (uint64_t)memory);
+    pki_fetch_add(&pki_cuda_refused_begun, (uint64_t)1);
+    pki_cuda_note_reason(memory ? PKI_CUDA_NO_MEMORY : PKI_CUDA_NO_CONTEXT, CUDA_SUCCESS, 0);
+    return NULL;
+}
+
+static PKI_COLD pki_cuda_lane *make_lane(CUstream stream, CUcontext current)
+{
+    CUcontext ctx = context_of(stream, current);
+    if (!ctx)
+        return refuse(true, false);
+    pki_cuda_context *context = pki_cuda_context_for(ctx);
+    pki_cuda_lane *l = context ? pki_cuda_lane_acquire(context, stream) : NULL;
+    if (!l)
+        return refuse(true, true);
+    pki_cuda_lane **at = bucket_of(self, stream);
+    l->current = current;
+    l->stream_id = pki_cuda_stream_id(stream);
+    l->in_thread = *at;
+    return *at = l;
+}
+
+static pki_cuda_lane *thread_find(CUstream stream, CUcontext current)
+{
+    pki_cuda_lane *l = *bucket_of(self, stream);
+    while (l && !(l->stream == stream && l->current == current))
+        l = l->in_thread;
+    return l;
+}
+
+bool pki_cuda_lane_is_own(const pki_cuda_lane *lane, CUstream stream)
+{
+    const pki_cuda_lane *l = self ? *bucket_of(self, stream) : NULL;
+    while (l && l != lane)
+        l = l->in_thread;
+    return l;
+}
+
+static PKI_COLD pki_cuda_lane *look_up(CUstream stream, CUcontext current, bool begins)
+{
+    pki_cuda_lane *l;
+    if (!self && (!begins || !make_self()))
+        return refuse(begins, true);
+    while ((l = thread_find(stream, current)) && begins && is_outdated(l))
+        pki_cuda_lane_forget(l);
+    if (!l && begins)
+        l = make_lane(stream, current);
+    if (l && l->session != pki_load(&pki_cuda_session))
+        pki_cuda_lane_enter(l);
+    self->last = l;
+    return l;
+}
+
+pki_cuda_lane *pki_cuda_lane_of(CUstream stream, bool begins)
+{
+    CUcontext current = current_for(stream);
+    pki_cuda_lane *l = self ? self->last : NULL;
+    bool known = l && l->stream == stream && l->current == current &&
+                 l->session == pki_load(&pki_cuda_session);
+    if (PKI_LIKELY(known && !(begins && is_outdated(l))))
+        return l;
+    if (known)
+        pki_cuda_lane_forget(l);
+    return look_up(stream, current, begins);
 }

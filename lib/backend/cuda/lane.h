@@ -1,6 +1,139 @@
-/* lib/backend/cuda/lane.h - one thread's spans on one stream, in the order of that stream.
- *
- * A lane is a ring of marks: a begin, an end, or the giving up of what was begun. The thread writes
+/* lib/backend/cuda/lane.h - streams of threads, contexts, and the events that time spans on them */
+#pragma once
+
+#include "backend/cuda/api.h"
+#include "backend/cuda/clock.h"
+#include "backend/cuda/comm/operation.h"
+#include "base/compiler.h"
+#include "base/memory.h"
+
+/* ---- a context's pairs of events, handed out and given back without a lock ---- */
+
+/* Pairs are known by index. A pair's memory is never given back. */
+
+#define PKI_CUDA_BATCH 64u
+#define PKI_CUDA_BATCHES 256u /* of spans that come and go */
+#define PKI_CUDA_CAPTURED_MOST (PKI_CUDA_BATCH * PKI_CUDA_BATCHES)
+
+typedef struct pki_cuda_pair {
+    CUevent begin, end;
+    uint32_t next;    /* while free */
+    uint32_t refused; /* 1: the operation was never done; written before the cancel's mark */
+    pki_cuda_operation operation; /* that lies between the two; written before the begin's mark */
+} pki_cuda_pair;
+
+typedef struct pki_cuda_pool {
+    pki_free_list free PKI_ALIGNED;
+    uint32_t batches; /* given numbers, some of them perhaps without memory */
+    uint32_t pairs;
+    uint32_t tired;    /* the last growth failed; cleared by the collector */
+    uint32_t captured; /* pairs that graphs hold: beside the bound of all others, with their own */
+    pki_cuda_pair *chunks[2 * PKI_CUDA_BATCHES];
+} pki_cuda_pool;
+
+static inline pki_cuda_pair *pki_cuda_pair_at(pki_cuda_pool *pool, uint32_t index)
+{
+    /* Pairs with the release in pki_cuda_pool_grow. */
+    pki_cuda_pair *chunk = pki_load_acquire(&pool->chunks[(index - 1) / PKI_CUDA_BATCH]);
+    return &chunk[(index - 1) % PKI_CUDA_BATCH];
+}
+
+static inline uint32_t *pki_cuda_pair_link(void *pool, uint32_t index)
+{
+    return &pki_cuda_pair_at(pool, index)->next;
+}
+
+/* 0: none is free. Nothing is grown. */
+static inline uint32_t pki_cuda_pool_acquire(pki_cuda_pool *pool)
+{
+    return pki_free_list_pop(&pool->free, pki_cuda_pair_link, pool);
+}
+
+static inline void pki_cuda_pool_release(pki_cuda_pool *pool, uint32_t index)
+{
+    pki_free_list_push(&pool->free, pki_cuda_pair_link, pool, index);
+}
+
+/* A graph wants to keep one more; false: graphs have as many as they may. */
+static inline bool pki_cuda_pool_pin(pki_cuda_pool *pool)
+{
+    bool fits = pki_fetch_add(&pool->captured, 1u) < PKI_CUDA_CAPTURED_MOST;
+    if (!fits)
+        pki_fetch_add(&pool->captured, UINT32_MAX);
+    return fits;
+}
+
+static inline void pki_cuda_pool_unpin(pki_cuda_pool *pool)
+{
+    pki_fetch_add(&pool->captured, UINT32_MAX);
+}
+
+/* The same for one that may have an operation, of which nothing will be heard any more. */
+static inline void pki_cuda_pair_release(pki_cuda_pool *pool, uint32_t index)
+{
+    pki_cuda_operation_abandon(&pki_cuda_pair_at(pool, index)->operation);
+    pki_cuda_pool_release(pool, index);
+}
+
+/* Gives a pair of the caller's events that were never recorded, or leaves it as it is. A graph's
+ * have to be: the stamps of an earlier span would be taken for a replay before there was any.
+ * Called by any thread, in any capture mode. */
+CUresult pki_cuda_pair_renew(pki_cuda_pair *pair, CUcontext ctx);
+
+/* Makes one more batch in the context: PKI_CUDA_BATCHES, and what graphs hold comes on top. What
+ * went wrong, or CUDA_SUCCESS; _OUT_OF_MEMORY also where the bound is reached. Called by any
+ * thread, in any capture mode. */
+CUresult pki_cuda_pool_grow(pki_cuda_pool *pool, CUcontext ctx);
+
+/* ---- the contexts in which spans are recorded ---- */
+
+/* One entry for each context that has been met, kept for the life of the process: its events are
+ * used again by the next session. An entry is left for good when its context is destroyed (another
+ * one may get the same handle: ids tell them apart where the driver has them), or when a call has
+ * answered that nothing works in it any more. Its events are not destroyed then: there is nothing
+ * left to ask for that. */
+
+typedef struct pki_cuda_context {
+    struct pki_cuda_context *next; /* grows at the head only */
+    CUcontext handle;
+    unsigned long long id; /* 0: unknown */
+    uint32_t number;       /* 1, 2, ... */
+    uint32_t device;
+    uint32_t dead;    /* the error after which it was left; PKI_CUDA_GONE: destroyed; 0 */
+    uint32_t session; /* the last one in which a span was begun in it */
+    uint64_t waiting; /* pairs that the last round found in use; the collector's */
+    pki_cuda_anchors anchors;
+    pki_cuda_pool pool;
+} pki_cuda_context;
+
+/* All of them. */
+pki_cuda_context *pki_cuda_contexts(void);
+
+/* Leaves it if the error is one that stays. True if it is left, then or before. */
+bool pki_cuda_context_failed(pki_cuda_context *context, CUresult code);
+
+/* A pair of its pool, which grows if need be; 0: none. Any thread, in any capture mode. */
+static inline uint32_t pki_cuda_pair_acquire(pki_cuda_context *c)
+{
+    uint32_t pair = pki_cuda_pool_acquire(&c->pool);
+    if (PKI_UNLIKELY(!pair) && !pki_cuda_context_failed(c, pki_cuda_pool_grow(&c->pool, c->handle)))
+        pair = pki_cuda_pool_acquire(&c->pool);
+    return pair;
+}
+
+/* Leaves it if it has been destroyed. True if it is still there. */
+bool pki_cuda_context_alive(pki_cuda_context *context);
+
+/* By who reads events, under the drain lock: the context is current on this thread until another
+ * one is used, or until _use_none. False if it cannot be: then it is left. */
+bool pki_cuda_context_use(pki_cuda_context *context);
+void pki_cuda_context_use_none(void);
+
+void pki_cuda_contexts_after_fork(void);
+
+/* ---- one thread's spans on one stream, in the order of that stream ---- */
+
+/* A lane is a ring of marks: a begin, an end, or the giving up of what was begun. The thread writes
  * them, the collector takes them when the device has passed their events; since a stream is passed
  * in order, only the oldest one is ever asked about. Begins and ends in the order of the stream
  * make spans nest by themselves.
@@ -11,11 +144,7 @@
  * `head` is the owner's: its release publishes the marks before it, and pairs with the collector's
  * acquire. `tail` is the collector's: its release gives room back, and pairs with the owner's
  * acquire. A lane belongs to the session whose number it carries. The collector leaves others
- * alone; their owner, at its first span in the new session, gives back what they hold.
- */
-#pragma once
-
-#include "backend/cuda/context.h"
+ * alone; their owner, at its first span in the new session, gives back what they hold. */
 
 #define PKI_CUDA_DEPTH 64u
 #define PKI_CUDA_MARKS 8192u /* a power of two; 64 KiB */
@@ -156,9 +285,6 @@ pki_cuda_lane *pki_cuda_lane_of(CUstream stream, bool begins);
 
 /* Begins that found no lane. */
 extern uint64_t pki_cuda_refused_begun, pki_cuda_refused_dropped;
-
-/* Forgets which lanes this thread has for the stream: it is another one now. */
-void pki_cuda_lane_forget(pki_cuda_lane *lane);
 
 /* Is it still this thread's lane for its stream? */
 bool pki_cuda_lane_is_own(const pki_cuda_lane *lane, CUstream stream);

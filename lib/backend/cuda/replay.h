@@ -1,15 +1,16 @@
-/* lib/backend/cuda/replay.h - the replays of a graph that its program announces.
- *
- * Each one gets a set of events of its own, which the exec's nodes are set to record instead of
+/* lib/backend/cuda/replay.h - graphs that are replayed: announced, or seen by their events */
+#pragma once
+
+#include "backend/cuda/graph.h"
+
+/* ---- the replays of a graph that its program announces ---- */
+
+/* Each one gets a set of events of its own, which the exec's nodes are set to record instead of
  * those before, and its marks go onto lanes of the exec: one for each stream of the capture, since
  * branches run beside each other. A set is used again once it has been read, but never the one that
  * the nodes point to. What a set holds from an earlier replay must not be taken for this one's,
  * which perhaps has not begun: so it is remembered when each of its events was, and an event counts
- * as reached when it is at another time.
- */
-#pragma once
-
-#include "backend/cuda/graph.h"
+ * as reached when it is at another time. */
 
 #define PKI_CUDA_SETS 64u
 #define PKI_CUDA_NO_SET UINT32_MAX
@@ -47,9 +48,11 @@ pki_cuda_stamped *pki_cuda_exec_event(const pki_cuda_exec *exec, pki_cuda_mark m
 /* The pattern of the operation that the mark begins or ends; its what is 0: none. */
 pki_cuda_operation *pki_cuda_exec_operation(const pki_cuda_exec *exec, pki_cuda_mark mark);
 
-/* Destroys its events and leaves its lanes to the collector. By the collector, once the graph is
- * gone. */
-void pki_cuda_exec_retire(pki_cuda_exec *exec);
+/* ---- spans of graphs whose replays nobody announces ---- */
 
-/* Is anything of it still to be read? */
-bool pki_cuda_exec_pending(const pki_cuda_exec *exec);
+/* Their events are stamped by each replay, so a replay is seen if its end stamps the last event
+ * between two rounds, and the next one has not begun to stamp the others. All that is known of the
+ * others is that they are missing. */
+
+/* One look at every graph; gives back what belonged to those that are gone. */
+void pki_cuda_sample(void);

@@ -8,9 +8,9 @@
 
 #include <errno.h>
 
-#include "backend/cuda/capture.h"
+#include "backend/cuda/graph.h"
 #include "backend/cuda/lane.h"
-#include "backend/cuda/reasons.h"
+#include "backend/cuda/harvest.h"
 #include "core/names.h"
 
 /* A span that is counted now and has no record. */

@@ -21,18 +21,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/cupti/buffers.h"
 #include "backend/cupti/control.h"
-#include "backend/cupti/describe.h"
 #include "backend/cupti/emit.h"
 #include "backend/cupti/join.h"
-#include "backend/cupti/marks.h"
-#include "backend/cupti/memory.h"
-#include "backend/cupti/names.h"
-#include "backend/cupti/pools.h"
-#include "backend/cupti/tracks.h"
 #include "backend/cupti/switch.h"
-#include "backend/cupti/window.h"
+#include "backend/cupti/memory.h"
+#include "backend/cupti/records.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "measure/fold/fold.h"

@@ -1,10 +1,248 @@
 #include "backend/cupti/join.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "backend/cupti/calls.h"
-#include "backend/cupti/names.h"
-#include "base/array.h"
+#include "backend/cupti/records.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/memory.h"
+
+#define PKI_CUPTI_LINK_AGES 30
+
+#define PKI_CUPTI_PATIENCE_NS 10000000000u /* how long an arrow's other end is waited for */
+
+static void pki_cupti_events_after_fork(void);
+static void pki_cupti_links_after_fork(void);
+
+/* ---- calls that ask whether an event or a stream is done, and do not wait ---- */
+
+#define PLACES 8192u /* a power of two */
+
+static uint32_t noted[PLACES]; /* correlations, which CUPTI counts from 1 */
+
+void pki_cupti_query_note(uint32_t correlation)
+{
+    pki_store(&noted[correlation % PLACES], correlation);
+}
+
+bool pki_cupti_is_query(uint32_t correlation)
+{
+    return correlation && pki_load(&noted[correlation % PLACES]) == correlation;
+}
+
+/* ---- which call recorded the event that somebody waits for ---- */
+
+#define BUCKETS 1024u
+#define MOST (1u << 20)
+#define CONTEXTS 64u
+
+/* A recording; those of one bucket in a chain, the newest first. */
+typedef struct node {
+    uint32_t context, event;
+    pki_cupti_recorded recorded;
+    uint32_t next; /* index + 1; 0: the last */
+    uint32_t age;
+} node;
+
+static bool wanted;
+static node *nodes;
+static size_t events_count, events_room;
+static uint32_t buckets[BUCKETS]; /* index + 1 */
+static uint32_t devices[CONTEXTS];
+
+void pki_cupti_events_want(bool on)
+{
+    pki_store(&wanted, on);
+}
+
+bool pki_cupti_events_wanted(void)
+{
+    return pki_load(&wanted);
+}
+
+static uint32_t *bucket_of(uint32_t context, uint32_t event)
+{
+    return &buckets[(context * 2654435761u ^ event * 40503u) % BUCKETS];
+}
+
+static bool is_of(const node *n, uint32_t context, uint32_t event)
+{
+    return n->context == context && n->event == event;
+}
+
+/* Threads' buffers come in any order: behind the newer ones. */
+static void link_in(size_t i)
+{
+    node *n = &nodes[i];
+    uint32_t *at = bucket_of(n->context, n->event);
+    while (*at && nodes[*at - 1].recorded.correlation > n->recorded.correlation)
+        at = &nodes[*at - 1].next;
+    n->next = *at;
+    *at = (uint32_t)i + 1;
+}
+
+/* False without memory. */
+static bool pki_cupti_event_note(uint32_t context, uint32_t event, pki_cupti_recorded recorded)
+{
+    if (events_count == MOST ||
+        !pki_array_fit(&nodes, &events_room, events_count + 1, sizeof *nodes))
+        return false;
+    nodes[events_count] = (node){.context = context, .event = event, .recorded = recorded};
+    link_in(events_count++);
+    return true;
+}
+
+/* The newest one before that correlation. */
+static pki_cupti_recorded pki_cupti_event_before(uint32_t context, uint32_t event,
+                                                 uint32_t correlation)
+{
+    for (uint32_t i = *bucket_of(context, event); i; i = nodes[i - 1].next)
+        if (is_of(&nodes[i - 1], context, event) && nodes[i - 1].recorded.correlation < correlation)
+            return nodes[i - 1].recorded;
+    return (pki_cupti_recorded){0, 0};
+}
+
+static bool is_newest(const node *n)
+{
+    uint32_t i = *bucket_of(n->context, n->event);
+    while (i && !is_of(&nodes[i - 1], n->context, n->event))
+        i = nodes[i - 1].next;
+    return &nodes[i - 1] == n;
+}
+
+static void pki_cupti_events_age(void)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < events_count; i++)
+        nodes[i].age = is_newest(&nodes[i]) ? 0 : nodes[i].age + 1;
+    for (size_t i = 0; i < events_count; i++)
+        if (nodes[i].age < 2)
+            nodes[kept++] = nodes[i];
+    events_count = kept;
+    memset(buckets, 0, sizeof buckets);
+    for (size_t i = 0; i < events_count; i++)
+        link_in(i);
+}
+
+static void pki_cupti_events_forget(void)
+{
+    free(nodes);
+    pki_cupti_events_after_fork();
+}
+
+static void pki_cupti_events_after_fork(void)
+{
+    nodes = NULL;
+    events_count = events_room = 0;
+    memset(buckets, 0, sizeof buckets);
+    memset(devices, 0, sizeof devices);
+}
+
+/* CUPTI counts contexts from 1. */
+void pki_cupti_context_note(uint32_t context, uint32_t device)
+{
+    if (context < CONTEXTS)
+        devices[context] = device;
+}
+
+uint32_t pki_cupti_context_device(uint32_t context)
+{
+    return context < CONTEXTS ? devices[context] : 0;
+}
+
+/* ---- what is known of a correlation ---- */
+
+typedef struct table {
+    pki_cupti_link *links;
+    uint32_t room, count; /* room: 0 or a power of two */
+} table;
+
+static table young, old;
+
+static uint32_t slot_of(const table *t, uint32_t correlation)
+{
+    uint32_t i = correlation * 2654435761u & (t->room - 1);
+    while (t->links[i].correlation && t->links[i].correlation != correlation)
+        i = (i + 1) & (t->room - 1);
+    return i;
+}
+
+static pki_cupti_link *find(const table *t, uint32_t correlation)
+{
+    pki_cupti_link *l = t->room ? &t->links[slot_of(t, correlation)] : NULL;
+    return l && l->correlation ? l : NULL;
+}
+
+static bool make_room(table *t)
+{
+    if (t->count < t->room / 2)
+        return true;
+    table more = {NULL, t->room ? 2 * t->room : 1024, t->count};
+    more.links = more.room ? calloc(more.room, sizeof *more.links) : NULL;
+    if (!more.links)
+        return t->count + 1 < t->room; /* slower, as long as there is a free place */
+    for (uint32_t i = 0; i < t->room; i++)
+        if (t->links[i].correlation)
+            more.links[slot_of(&more, t->links[i].correlation)] = t->links[i];
+    free(t->links);
+    *t = more;
+    return true;
+}
+
+/* The link, made if need be; good until the next call of these. NULL for correlation 0, and without
+ * memory. */
+static pki_cupti_link *pki_cupti_link_at(uint32_t correlation)
+{
+    pki_cupti_link *l = correlation ? find(&young, correlation) : NULL;
+    if (l || !correlation || !make_room(&young))
+        return l;
+    const pki_cupti_link *before = find(&old, correlation);
+    l = &young.links[slot_of(&young, correlation)];
+    if (before)
+        *l = *before;
+    l->correlation = correlation;
+    young.count++;
+    return l;
+}
+
+static void retain(const pki_cupti_link *l)
+{
+    if (l->age >= PKI_CUPTI_LINK_AGES || find(&old, l->correlation))
+        return;
+    pki_cupti_link *kept = pki_cupti_link_at(l->correlation);
+    if (!kept)
+        return;
+    *kept = *l;
+    kept->age++;
+}
+
+static void pki_cupti_links_age(void)
+{
+    table oldest = old;
+    old = young;
+    young = (table){NULL, 0, 0};
+    for (uint32_t i = 0; i < oldest.room; i++)
+        if (oldest.links[i].correlation && oldest.links[i].launches && !oldest.links[i].on_device)
+            retain(&oldest.links[i]);
+    free(oldest.links);
+}
+
+static void pki_cupti_links_forget(void)
+{
+    free(young.links);
+    free(old.links);
+    pki_cupti_links_after_fork();
+}
+
+static void pki_cupti_links_after_fork(void)
+{
+    young = old = (table){NULL, 0, 0};
+}
+
+/* ---- from records in the order in which buffers come back to activities ---- */
 
 #define HELD_MOST                                                                                  \
     (1u << 20) /* records; more than CUPTI can make in the time that they are held                 \
@@ -16,13 +254,13 @@ typedef struct held {
 } held;
 
 static held *all;
-static size_t count, room;
+static size_t join_count, join_room;
 static uint64_t aged; /* when links were, last */
 
 void pki_cupti_join_after_fork(void)
 {
     all = NULL;
-    count = room = 0;
+    join_count = join_room = 0;
     aged = 0;
     pki_cupti_links_after_fork();
     pki_cupti_events_after_fork();
@@ -73,14 +311,14 @@ void pki_cupti_join_record(void *user, const pki_cupti_record *r)
     }
     if (r->what <= PKI_CUPTI_SET && r->what != PKI_CUPTI_GRAPH)
         pki_cupti_context_note(r->context, r->device);
-    if (count == HELD_MOST || !pki_array_fit(&all, &room, count + 1, sizeof *all)) {
+    if (join_count == HELD_MOST || !pki_array_fit(&all, &join_room, join_count + 1, sizeof *all)) {
         counts->lost++;
         return;
     }
-    all[count] = (held){*r, false};
+    all[join_count] = (held){*r, false};
     if (r->what == PKI_CUPTI_KERNEL) /* its module may be unloaded before it is its turn */
-        all[count].record.name = pki_cupti_kernel_name(r->name);
-    count++;
+        all[join_count].record.name = pki_cupti_kernel_name(r->name);
+    join_count++;
 }
 
 static bool is_call(const pki_cupti_record *r)
@@ -146,12 +384,12 @@ static verdict admit(const pki_cupti_record *r, const pki_cupti_limits *m)
 
 static void admit_all(const pki_cupti_limits *m, pki_cupti_counts *counts)
 {
-    for (size_t i = 0; i < count;) {
+    for (size_t i = 0; i < join_count;) {
         held *h = &all[i];
         verdict v = h->admitted ? KEEP : admit(&h->record, m);
         if (v == DROP) {
             counts->outside += !is_noise(&h->record);
-            *h = all[--count];
+            *h = all[--join_count];
             continue;
         }
         if (v == GIVE) {
@@ -203,7 +441,7 @@ static verdict judge(const pki_cupti_record *r, const pki_cupti_link *l, const p
 /* Those to be given go behind the others; how many those others are. */
 static size_t part(const pki_cupti_limits *m, pki_cupti_counts *counts)
 {
-    size_t end = count;
+    size_t end = join_count;
     for (size_t i = 0; i < end;) {
         const pki_cupti_record *r = &all[i].record;
         verdict v = all[i].admitted ? judge(r, pki_cupti_link_at(r->correlation), m) : KEEP;
@@ -214,7 +452,7 @@ static size_t part(const pki_cupti_limits *m, pki_cupti_counts *counts)
         held h = all[i];
         all[i] = all[--end];
         if (v == DROP) {
-            all[end] = all[--count];
+            all[end] = all[--join_count];
             counts->covered++;
         } else {
             all[end] = h;
@@ -290,13 +528,13 @@ void pki_cupti_join_finalise(const pki_cupti_limits *m, pki_cupti_counts *counts
 {
     admit_all(m, counts);
     size_t kept = part(m, counts);
-    if (count > kept)
-        qsort(all + kept, count - kept, sizeof *all, compare);
-    for (size_t i = kept; i < count; i++) {
+    if (join_count > kept)
+        qsort(all + kept, join_count - kept, sizeof *all, compare);
+    for (size_t i = kept; i < join_count; i++) {
         pki_cupti_tie tie = tie_of(&all[i].record, counts);
         give(&all[i].record, &tie);
     }
-    count = kept;
+    join_count = kept;
     if (m->now - PKI_MIN(aged, m->now) < PKI_CUPTI_PATIENCE_NS)
         return;
     aged = m->now;
@@ -307,7 +545,7 @@ void pki_cupti_join_finalise(const pki_cupti_limits *m, pki_cupti_counts *counts
 uint64_t pki_cupti_join_finalised(const pki_cupti_limits *m)
 {
     uint64_t until = PKI_MIN(m->complete, m->decided);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < join_count; i++)
         if (is_on_device(&all[i].record) || is_call(&all[i].record))
             until = PKI_MIN(until, all[i].record.start);
     return until;

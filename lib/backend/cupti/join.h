@@ -1,19 +1,84 @@
-/* lib/backend/cupti/join.h - from records in the order in which buffers come back to activities.
+/* lib/backend/cupti/join.h - from records in the order in which buffers come back to activities */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend/cupti/records.h"
+
+/* ---- calls that ask whether an event or a stream is done, and do not wait ---- */
+
+/* CUPTI records them as synchronisations, like calls that wait, and the collector asks about events
+ * many times a second. Neither the record nor its type tells the two apart, so CUPTI's callback
+ * notes which correlations were questions.
  *
- * A kernel, the call that launched it and the region that the call was made in are three records
+ * The places are 8192, each for the newest question whose correlation falls into it: a record is
+ * read within a round or two, unless a program asks hundreds of thousands of times a second.
+ *
+ * Threads: any, without locks. */
+
+void pki_cupti_query_note(uint32_t correlation);
+bool pki_cupti_is_query(uint32_t correlation);
+
+/* ---- which call recorded the event that somebody waits for ---- */
+
+/* CUPTI has a record of an event each time that it is recorded: which one, on which stream, by
+ * which call. A record of a wait has the event alone. What was waited for is the newest recording
+ * before the wait; correlations grow with each call.
+ *
+ * Recordings are forgotten after two rounds of pki_cupti_events_age, but for the newest of each
+ * event.
+ *
+ * Threads: one at a time (the drain lock); pki_cupti_events_want between sessions. */
+
+/* Are they recorded in this session? (pk_options.cupti_sync_events) */
+void pki_cupti_events_want(bool on);
+bool pki_cupti_events_wanted(void);
+
+typedef struct pki_cupti_recorded {
+    uint32_t correlation; /* of the call; 0: unknown */
+    uint32_t stream;
+} pki_cupti_recorded;
+
+/* Contexts and their devices, by what is seen of them; 0 for one that is not known. */
+void pki_cupti_context_note(uint32_t context, uint32_t device);
+uint32_t pki_cupti_context_device(uint32_t context);
+
+/* ---- what is known of a correlation ---- */
+
+/* The call, what it launched, and the region that it was made in. They come in different records,
+ * in any order, in different buffers.
+ *
+ * Links are forgotten once nobody has asked for them in two rounds of pki_cupti_links_age; those of
+ * calls whose kernel is still to come, in PKI_CUPTI_LINK_AGES.
+ *
+ * Threads: one at a time (the drain lock). */
+
+typedef struct pki_cupti_link {
+    uint32_t correlation; /* 0: a free place */
+    bool called;          /* there is a record of the call, in the trace or on its way */
+    bool by_runtime;      /* and it is one of the runtime */
+    bool launches;        /* it is one that puts work on a device */
+    bool on_device;       /* and there is a record of that */
+    bool emitted;         /* a call's event with this correlation has been handed over */
+    bool alone;           /* one end has been handed over without an arrow */
+    bool arrived;         /* the arrow's end has been handed over */
+    uint8_t age;
+    bool recorded; /* an event: it, its context and stream */
+    uint32_t event, event_context, event_stream;
+    uint32_t thread;
+    uint64_t start, end; /* of the call */
+    uint64_t external;   /* what was pushed; 0: no region was open */
+} pki_cupti_link;
+
+/* ---- from records in the order in which buffers come back to activities ---- */
+
+/* A kernel, the call that launched it and the region that the call was made in are three records
  * in up to three buffers. So records are held until what they belong to has been read, or until it
  * is too late for that; then they are handed over in the order in which they began. A region is
  * known by correlation alone, never by time.
  *
- * Threads: one at a time (the drain lock).
- */
-#pragma once
-
-#include "backend/cupti/events.h"
-#include "backend/cupti/links.h"
-#include "backend/cupti/records.h"
-
-#define PKI_CUPTI_PATIENCE_NS 10000000000u /* how long an arrow's other end is waited for */
+ * Threads: one at a time (the drain lock). */
 
 /* Of the time since the session started, ns. */
 typedef struct pki_cupti_limits {

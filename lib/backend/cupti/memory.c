@@ -1,14 +1,249 @@
 #include "backend/cupti/memory.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cupti/callers.h"
 #include "backend/cupti/control.h"
-#include "backend/cupti/pools.h"
-#include "base/array.h"
+#include "backend/cupti/join.h"
+#include "backend/cupti/records.h"
+#include "base/atomic.h"
+#include "base/memory.h"
+#include "core/innermost.h"
+#include "core/names.h"
+#include "core/thread.h"
 #include "session/activity.h"
 #include "session/costs/gpu_memory.h"
+
+/* ---- in which region a call was made that allocates or frees ---- */
+
+/* CUPTI calls back as such a call begins, on its thread, with the correlation that the record of
+ * what it allocates will carry. What is open there is noted under that; no external id is pushed,
+ * which would need a record of each call of the runtime.
+ *
+ * The places are 16384, each for the newest correlation that falls into it: a record is read within
+ * two flushes, unless calls come by the hundred thousand a second. What was overwritten is known to
+ * be unknown.
+ *
+ * Threads: any, without locks. */
+
+#define PLACES 16384u /* a power of two */
+
+static uint64_t noted[PLACES]; /* correlation, which CUPTI counts from 1, and region */
+
+static void pki_cupti_caller_note(uint32_t correlation, uint32_t region)
+{
+    pki_store(&noted[correlation % PLACES], (uint64_t)correlation << 32 | region);
+}
+
+/* False: not known (any more). */
+static bool pki_cupti_caller_of(uint32_t correlation, uint32_t *region)
+{
+    uint64_t found = pki_load(&noted[correlation % PLACES]);
+    bool known = correlation && found >> 32 == correlation;
+    *region = known ? (uint32_t)found : 0;
+    return known;
+}
+
+/* ---- which region a call of CUDA was made in ---- */
+
+#define ID_BITS 16
+#define TICK_BITS 48
+
+_Static_assert(PKI_NAMES_MAX <= 1 << ID_BITS, "a name's id fits");
+
+/* Odd while callbacks are to be used; grows with each switch, so that a thread knows what it has
+ * left on its stack in an earlier time. */
+static uint32_t epoch;
+
+static bool noting; /* who allocates */
+
+typedef struct mine {
+    uint32_t epoch;
+    uint32_t depth;  /* of calls that CUPTI called back for and that have not ended */
+    uint32_t pushed; /* ids of ours on this thread's stack: 0 or 1 */
+} mine;
+
+static _Thread_local mine self;
+
+/* 0: no region is open here. */
+static uint64_t id_of_here(void)
+{
+    const pki_thread *t = pki_self;
+    if (!pki_thread_is_joined(t) || pki_load(&t->ended))
+        return 0;
+    unsigned depth = pki_depth_in(pki_load(&t->state));
+    if (depth == 0)
+        return 0;
+    const pki_frame *f = &t->frames[depth];
+    return (uint64_t)(pki_load(&f->id) & PKI_FRAME_ID) | pki_load(&f->start) << ID_BITS;
+}
+
+static void pop(mine *m)
+{
+    if (m->pushed)
+        pki_cupti.ActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2, NULL);
+    m->pushed = 0;
+}
+
+static void push(mine *m)
+{
+    uint64_t id = id_of_here();
+    if (id && pki_cupti.ActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2,
+                                                          id) == CUPTI_SUCCESS)
+        m->pushed = 1;
+}
+
+/* A call of the runtime makes calls of the driver: only the outermost counts. An end whose
+ * beginning was not told of is not ours. */
+void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                               const void *data)
+{
+    const CUpti_CallbackData *call = data;
+    uint32_t now = pki_load(&epoch);
+    mine *m = &self;
+    unsigned traits = pki_cupti_call_of(domain, id)->traits;
+    (void)user;
+    if (traits & PKI_CUPTI_ALLOCATES) {
+        if (call->callbackSite == CUPTI_API_ENTER && pki_load(&noting))
+            pki_cupti_caller_note(call->correlationId, pki_innermost_region());
+        return;
+    }
+    if (!(now & 1) && !m->pushed)
+        return;
+    if (traits & PKI_CUPTI_ASKS) {
+        pki_cupti_query_note(call->correlationId);
+        return;
+    }
+    if (m->epoch != now) {
+        pop(m);
+        *m = (mine){.epoch = now};
+    }
+    if (!(now & 1))
+        return;
+    if (call->callbackSite == CUPTI_API_ENTER) {
+        if (m->depth++ == 0)
+            push(m);
+    } else if (m->depth > 0 && --m->depth == 0) {
+        pop(m);
+    }
+}
+
+static unsigned enable(CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain,
+                       unsigned wanted, bool on)
+{
+    unsigned refused = 0;
+    for (uint32_t id = 1; id < pki_cupti_calls_count(domain); id++)
+        if (pki_cupti_call_of(domain, id)->traits & wanted)
+            refused += pki_cupti.EnableCallback(on, subscriber, domain, id) != CUPTI_SUCCESS;
+    return refused;
+}
+
+/* The runtime's questions are put by the driver's. */
+static unsigned enable_all(CUpti_SubscriberHandle subscriber, bool on)
+{
+    unsigned wanted = PKI_CUPTI_LAUNCHES | PKI_CUPTI_WAITS;
+    return enable(subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, wanted, on) +
+           enable(subscriber, CUPTI_CB_DOMAIN_DRIVER_API, wanted | PKI_CUPTI_ASKS, on);
+}
+
+unsigned pki_cupti_attribute_on(CUpti_SubscriberHandle subscriber)
+{
+    if (!(pki_load(&epoch) & 1))
+        pki_fetch_add(&epoch, 1u);
+    return enable_all(subscriber, true);
+}
+
+void pki_cupti_attribute_drop(CUpti_SubscriberHandle subscriber)
+{
+    enable_all(subscriber, false);
+}
+
+unsigned pki_cupti_attribute_memory(CUpti_SubscriberHandle subscriber, bool on)
+{
+    pki_store(&noting, on);
+    return enable(subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, PKI_CUPTI_ALLOCATES, on) +
+           enable(subscriber, CUPTI_CB_DOMAIN_DRIVER_API, PKI_CUPTI_ALLOCATES, on);
+}
+
+void pki_cupti_attribute_off(void)
+{
+    if (pki_load(&epoch) & 1)
+        pki_fetch_add(&epoch, 1u);
+}
+
+void pki_cupti_attribute_after_fork(void)
+{
+    pki_cupti_attribute_off();
+    pki_store(&noting, false);
+}
+
+uint32_t pki_cupti_region_of(uint64_t id)
+{
+    return (uint32_t)(id & ((1u << ID_BITS) - 1));
+}
+
+/* When its region began: the lower bits of a tick that was not long ago, 26 hours at 3 GHz. */
+static uint64_t began_of(uint64_t id)
+{
+    uint64_t now = pki_activity_ticks();
+    uint64_t ago = (now - (id >> ID_BITS)) & (((uint64_t)1 << TICK_BITS) - 1);
+    return pki_activity_ns_of_ticks(now - ago);
+}
+
+uint64_t pki_cupti_shown_id(uint64_t id)
+{
+    uint64_t us = began_of(id) / 1000;
+    return pki_cupti_region_of(id) | (us & (((uint64_t)1 << (53 - ID_BITS)) - 1)) << ID_BITS;
+}
+
+/* ---- how much of a device's memory pools is in use, as a counter ---- */
+
+#define POOLS_MOST 64
+
+static struct pool {
+    uint32_t device;
+    uint64_t address, bytes;
+} pools[POOLS_MOST];
+static size_t pools_count;
+
+/* A counter's name has to stay: so many devices have one. */
+static pk_counter counters[] = {
+    PK_COUNTER("GPU 0 pools", "bytes"), PK_COUNTER("GPU 1 pools", "bytes"),
+    PK_COUNTER("GPU 2 pools", "bytes"), PK_COUNTER("GPU 3 pools", "bytes"),
+    PK_COUNTER("GPU 4 pools", "bytes"), PK_COUNTER("GPU 5 pools", "bytes"),
+    PK_COUNTER("GPU 6 pools", "bytes"), PK_COUNTER("GPU 7 pools", "bytes")};
+
+void pki_cupti_pools_forget(void)
+{
+    pools_count = 0;
+}
+
+static struct pool *find(const pki_cupti_record *r)
+{
+    for (size_t i = 0; i < pools_count; i++)
+        if (pools[i].device == r->device && pools[i].address == r->id)
+            return &pools[i];
+    if (pools_count == POOLS_MOST)
+        return NULL;
+    pools[pools_count] = (struct pool){r->device, r->id, 0};
+    return &pools[pools_count++];
+}
+
+void pki_cupti_pool_sample(const pki_cupti_record *r)
+{
+    uint64_t sum = 0;
+    struct pool *p = find(r);
+    if (!p || r->device >= PKI_COUNT_OF(counters))
+        return;
+    p->bytes = r->bytes;
+    for (size_t i = 0; i < pools_count; i++)
+        sum += pools[i].device == r->device ? pools[i].bytes : 0;
+    pki_activity_counter_at(&counters[r->device], (double)sum, r->start);
+}
+
+/* ---- memory ---- */
 
 #define HELD_MOST (1u << 20)
 

@@ -1,15 +1,61 @@
-/* lib/backend/cupti/memory.h - records of what is allocated and freed, and of memory pools, in the
+/* lib/backend/cupti/memory.h - what is allocated and freed, in which region */
+#pragma once
+
+#include "backend/cupti/control.h"
+#include "backend/cupti/records.h"
+
+/* ---- which region a call of CUDA was made in ---- */
+
+/* CUPTI calls back, on the calling thread, as a launch begins and as it ends. In between our
+ * external id (CUSTOM2; PyTorch has the other two) lies on that thread's stack of CUPTI's, so each
+ * record of the call comes with one that names the id; kernels share the call's correlation. The id
+ * is made from the innermost open region: its name's id, and when this call of it began.
+ *
+ * Threads: the callback on any, without locks. The rest: one at a time. */
+
+/* For cuptiSubscribe. Does nothing while off. */
+void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                               const void *data);
+
+/* Asks for callbacks of all calls that launch, wait or ask whether something is done. The number of
+ * those that were refused. */
+unsigned pki_cupti_attribute_on(CUpti_SubscriberHandle subscriber);
+void pki_cupti_attribute_off(void);
+
+/* No callbacks of those calls any more, where the subscription stays. */
+void pki_cupti_attribute_drop(CUpti_SubscriberHandle subscriber);
+
+/* The same, on and off, of calls that allocate and free: they are noted (callers.h), and push
+ * nothing. */
+unsigned pki_cupti_attribute_memory(CUpti_SubscriberHandle subscriber, bool on);
+
+void pki_cupti_attribute_after_fork(void);
+
+/* Of an id the region's name id; 0: none. */
+uint32_t pki_cupti_region_of(uint64_t id);
+
+/* The id as the trace has it, below 2^53 and the same for all launches of one call of a region: the
+ * microsecond in which it began, times 65536, plus the region's name id. */
+uint64_t pki_cupti_shown_id(uint64_t id);
+
+/* ---- how much of a device's memory pools is in use, as a counter ---- */
+
+/* Threads: one at a time (the drain lock). */
+
+void pki_cupti_pool_sample(const pki_cupti_record *record);
+
+void pki_cupti_pools_forget(void);
+
+/* ---- memory ---- */
+
+/* Records of what is allocated and freed, and of memory pools, in the
  * order of their times, to the session (session/costs/gpu_memory.h).
  *
  * CUPTI makes a record of each allocation and each free (MEMORY2), with its kind and,
  * if a pool served it, how large that is and how much of it is in use. Threads fill buffers of
  * their own, so records are held until all that came before them has been read.
  *
- * Threads: one at a time (the drain lock).
- */
-#pragma once
-
-#include "backend/cupti/records.h"
+ * Threads: one at a time (the drain lock). */
 
 /* Holds it. A record of another kind, or of what nobody can place, is left alone. */
 void pki_cupti_memory_add(const CUpti_Activity *record, const pki_cupti_span *span,

@@ -1,11 +1,18 @@
 #include "backend/cupti/records.h"
 
+#include <dlfcn.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cupti/queries.h"
+#include "backend/cupti/join.h"
+#include "base/compiler.h"
+#include "base/memory.h"
 #include "session/activity.h"
+
+/* ---- CUPTI's records in words of our own ---- */
 
 /* The first version whose records have the field. Append-only, as the records are. */
 static const uint32_t since[PKI_CUPTI_FIELDS] = {
@@ -290,4 +297,357 @@ void pki_cupti_read(const pki_cupti_buffer *b, const pki_cupti_span *span, pki_c
         allocated(record, span, counts);
     }
     counts->broken += result != CUPTI_SUCCESS && result != CUPTI_ERROR_MAX_LIMIT_REACHED;
+}
+
+/* ---- names as PyTorch's tools know them ---- */
+
+#define IDENTIFIER_BYTES 512
+
+/* ---- kernels ---- */
+
+typedef struct entry {
+    struct entry *next;
+    uint64_t hash;
+    char *name; /* as shown */
+    char mangled[];
+} entry;
+
+static entry **buckets;
+static size_t bucket_count, entry_count;
+
+static uint64_t hash_of(const char *s)
+{
+    uint64_t h = 14695981039346656037u;
+    for (; *s; s++)
+        h = (h ^ (uint8_t)*s) * 1099511628211u;
+    return h;
+}
+
+static bool make_buckets(void)
+{
+    size_t more = bucket_count ? 2 * bucket_count : 64;
+    if (entry_count < bucket_count)
+        return true;
+    entry **fresh = calloc(more, sizeof *fresh);
+    if (!fresh)
+        return bucket_count > 0;
+    for (size_t i = 0; i < bucket_count; i++)
+        for (entry *e = buckets[i], *next; e; e = next) {
+            next = e->next;
+            e->next = fresh[e->hash & (more - 1)];
+            fresh[e->hash & (more - 1)] = e;
+        }
+    free(buckets);
+    buckets = fresh;
+    bucket_count = more;
+    return true;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* _Z3fooi is foo, _ZN1a3fooE... is foo as well: the last of the names that follow each other. */
+bool pki_cupti_identifier(const char *mangled, char *name, size_t size)
+{
+    if (strncmp(mangled, "_Z", 2) != 0)
+        return false;
+    const char *p = mangled + 2;
+    bool nested = *p == 'N', any = false;
+    p += nested;
+    while (is_digit(*p)) {
+        size_t n = 0;
+        while (is_digit(*p) && n < IDENTIFIER_BYTES)
+            n = 10 * n + (size_t)(*p++ - '0');
+        if (n == 0 || n >= IDENTIFIER_BYTES || strnlen(p, n) < n)
+            return any;
+        snprintf(name, size, "%.*s", (int)n, p);
+        any = true;
+        p += n;
+        if (!nested)
+            break;
+    }
+    return any;
+}
+
+typedef char *demangler(const char *mangled, char *buffer, size_t *size, int *status);
+
+/* The C++ library's, if the program has one; perfkit needs none itself. */
+static demangler *find_demangler(void)
+{
+    demangler *found;
+    void *symbol = dlsym(RTLD_DEFAULT, "__cxa_demangle");
+    memcpy(&found, &symbol, sizeof found);
+    return found;
+}
+
+static char *make_name(const char *mangled)
+{
+    char identifier[IDENTIFIER_BYTES];
+    int status = 0;
+    if (strncmp(mangled, "_Z", 2) != 0)
+        return NULL;
+    demangler *demangle = find_demangler();
+    char *name = demangle ? demangle(mangled, NULL, NULL, &status) : NULL;
+    if (!name && pki_cupti_identifier(mangled, identifier, sizeof identifier))
+        name = strdup(identifier);
+    return name;
+}
+
+static entry *add(const char *mangled, uint64_t hash)
+{
+    size_t n = strlen(mangled) + 1;
+    entry *e = make_buckets() ? malloc(sizeof *e + n) : NULL;
+    if (!e)
+        return NULL;
+    memcpy(e->mangled, mangled, n);
+    e->hash = hash;
+    e->name = make_name(mangled);
+    e->next = buckets[hash & (bucket_count - 1)];
+    buckets[hash & (bucket_count - 1)] = e;
+    entry_count++;
+    return e;
+}
+
+const char *pki_cupti_kernel_name(const char *mangled)
+{
+    if (!mangled || !*mangled)
+        return "(unnamed kernel)";
+    uint64_t hash = hash_of(mangled);
+    entry *e = bucket_count ? buckets[hash & (bucket_count - 1)] : NULL;
+    while (e && (e->hash != hash || strcmp(e->mangled, mangled) != 0))
+        e = e->next;
+    e = e ? e : add(mangled, hash);
+    if (!e)
+        return "(no memory)";
+    return e->name ? e->name : e->mangled;
+}
+
+void pki_cupti_names_after_fork(void)
+{
+    buckets = NULL;
+    bucket_count = entry_count = 0;
+}
+
+void pki_cupti_names_forget(void)
+{
+    for (size_t i = 0; i < bucket_count; i++)
+        for (entry *e = buckets[i], *next; e; e = next) {
+            next = e->next;
+            free(e->name);
+            free(e);
+        }
+    free(buckets);
+    pki_cupti_names_after_fork();
+}
+
+/* ---- calls ---- */
+
+static size_t without_version(const char *name, size_t n)
+{
+    size_t i = n;
+    while (i > 0 && is_digit(name[i - 1]))
+        i--;
+    return i >= 2 && i < n && name[i - 1] == 'v' && name[i - 2] == '_' ? i - 2 : n;
+}
+
+static size_t without_ending(const char *name, size_t n, const char *ending)
+{
+    size_t e = strlen(ending);
+    return n > e && memcmp(name + n - e, ending, e) == 0 ? n - e : n;
+}
+
+void pki_cupti_plain_name(const char *name, char *plain, size_t size)
+{
+    while (*name == '_')
+        name++;
+    size_t n = without_version(name, strlen(name));
+    n = without_ending(name, n, "_ptsz");
+    n = without_ending(name, n, "_ptds");
+    n = without_version(name, n); /* cuMemcpyHtoD_v2_ptds */
+    snprintf(plain, size, "%.*s", (int)PKI_MIN(n, size - 1), name);
+}
+
+/* ---- all else ---- */
+
+static const char *way_of(uint32_t copy)
+{
+    static const char *const ways[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+                                       "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
+    return copy < PKI_COUNT_OF(ways) ? ways[copy] : ways[0];
+}
+
+static const char *memory_of(unsigned kind)
+{
+    static const char *const kinds[] = {"Unknown", "Pageable", "Pinned",        "Device",
+                                        "Array",   "Managed",  "Device Static", "Managed Static"};
+    return kind < PKI_COUNT_OF(kinds) ? kinds[kind] : kinds[0];
+}
+
+static const char *wait_of(uint32_t type)
+{
+    static const char *const waits[] = {"Unknown Sync", "Event Sync", "Stream Wait Event",
+                                        "Stream Sync", "Context Sync"};
+    return type < PKI_COUNT_OF(waits) ? waits[type] : waits[0];
+}
+
+static const char *overhead_of(uint32_t kind)
+{
+    static const char *const cuptis[] = {"Unknown",
+                                         "Activity Buffer Flush",
+                                         "Instrumentation",
+                                         "Resource",
+                                         "Runtime Triggered Module Loading",
+                                         "Lazy Function Loading",
+                                         "Command Buffer Full",
+                                         "Activity Buffer Request",
+                                         "UVM Activity Init"};
+    if (kind == CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER)
+        return "Driver Compiler";
+    return kind >> 16 < PKI_COUNT_OF(cuptis) ? cuptis[kind >> 16] : cuptis[0];
+}
+
+void pki_cupti_name(const pki_cupti_record *r, char *name, size_t size)
+{
+    switch (r->what) {
+    case PKI_CUPTI_COPY:
+        snprintf(name, size, "Memcpy %s (%s -> %s)", way_of(r->detail), memory_of(r->from),
+                 memory_of(r->to));
+        break;
+    case PKI_CUPTI_SET:
+        snprintf(name, size, "Memset (%s)", memory_of(r->to));
+        break;
+    case PKI_CUPTI_GRAPH:
+        snprintf(name, size, "CUDA graph %" PRIu64, r->id);
+        break;
+    case PKI_CUPTI_SYNC:
+        snprintf(name, size, "%s", wait_of(r->detail));
+        break;
+    case PKI_CUPTI_OVERHEAD:
+        snprintf(name, size, "%s", overhead_of(r->detail));
+        break;
+    default:
+        snprintf(name, size, "%s", r->name ? r->name : "");
+    }
+}
+
+/* ---- which calls of the CUDA runtime and driver matter, and their names ---- */
+
+#define IDS_MOST 16384u /* beyond any table of callback ids */
+#define GAP 64u         /* so many unknown ids in a row are the end */
+
+typedef struct table {
+    pki_cupti_call *calls;
+    uint32_t count;
+} table;
+
+static table runtime, driver;
+
+typedef struct trait {
+    const char *beginning;
+    unsigned traits;
+} trait;
+
+/* Without the cuda or cu in front. */
+static const trait traits[] = {
+    {"LaunchHostFunc", 0},
+    {"Launch", PKI_CUPTI_LAUNCHES},
+    {"GraphLaunch", PKI_CUPTI_LAUNCHES},
+    {"Memcpy", PKI_CUPTI_LAUNCHES},
+    {"MemPrefetch", PKI_CUPTI_LAUNCHES},
+    {"Memset", PKI_CUPTI_LAUNCHES},
+    {"DeviceSynchronize", PKI_CUPTI_WAITS},
+    {"CtxSynchronize", PKI_CUPTI_WAITS},
+    {"StreamSynchronize", PKI_CUPTI_WAITS},
+    {"StreamWaitEvent", PKI_CUPTI_WAITS},
+    {"EventSynchronize", PKI_CUPTI_WAITS},
+    {"EventQuery", PKI_CUPTI_ASKS},
+    {"StreamQuery", PKI_CUPTI_ASKS},
+    {"EventRecord", PKI_CUPTI_RECORDS},
+    {"Malloc", PKI_CUPTI_ALLOCATES},
+    {"Free", PKI_CUPTI_ALLOCATES},
+    {"HostAlloc", PKI_CUPTI_ALLOCATES},
+    {"HostRegister", PKI_CUPTI_ALLOCATES},
+    {"HostUnregister", PKI_CUPTI_ALLOCATES},
+    {"MemAlloc", PKI_CUPTI_ALLOCATES},
+    {"MemFree", PKI_CUPTI_ALLOCATES},
+    {"MemHost", PKI_CUPTI_ALLOCATES},
+    {"MemCreate", PKI_CUPTI_ALLOCATES},
+    {"MemRelease", PKI_CUPTI_ALLOCATES},
+    {"MemMap", PKI_CUPTI_ALLOCATES},
+    {"MemUnmap", PKI_CUPTI_ALLOCATES},
+    {"MemPoolTrim", PKI_CUPTI_ALLOCATES},
+    {"ArrayCreate", PKI_CUPTI_ALLOCATES},
+    {"Array3DCreate", PKI_CUPTI_ALLOCATES},
+    {"ArrayDestroy", PKI_CUPTI_ALLOCATES},
+    {"MipmappedArray", PKI_CUPTI_ALLOCATES},
+    {"GetDevice", PKI_CUPTI_QUIET},
+    {"SetDevice", PKI_CUPTI_QUIET},
+    {"GetLastError", PKI_CUPTI_QUIET},
+    {"PeekAtLastError", PKI_CUPTI_QUIET},
+    {"PushCallConfiguration", PKI_CUPTI_QUIET},
+    {"PopCallConfiguration", PKI_CUPTI_QUIET},
+    {"DeviceGetAttribute", PKI_CUPTI_QUIET},
+    {"StreamIsCapturing", PKI_CUPTI_QUIET},
+    {"StreamGetCaptureInfo", PKI_CUPTI_QUIET},
+    {"ThreadExchangeStreamCaptureMode", PKI_CUPTI_QUIET},
+};
+
+unsigned pki_cupti_traits(CUpti_CallbackDomain domain, const char *name)
+{
+    const char *front = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? "cuda" : "cu";
+    if (strncmp(name, front, strlen(front)) != 0)
+        return 0;
+    name += strlen(front);
+    for (size_t i = 0; i < PKI_COUNT_OF(traits); i++) {
+        size_t n = strlen(traits[i].beginning);
+        bool whole = traits[i].traits == PKI_CUPTI_QUIET;
+        if (strncmp(name, traits[i].beginning, n) == 0 && (!whole || !name[n]))
+            return traits[i].traits;
+    }
+    return 0;
+}
+
+static bool learn(CUpti_CallbackDomain domain, table *t)
+{
+    size_t room = 0;
+    for (uint32_t id = 1; id < IDS_MOST && id < t->count + GAP; id++) {
+        char plain[128];
+        const char *name = NULL;
+        if (!pki_array_fit(&t->calls, &room, id + (size_t)1, sizeof *t->calls))
+            return false;
+        if (pki_cupti.GetCallbackName(domain, id, &name) != CUPTI_SUCCESS || !name)
+            continue;
+        pki_cupti_plain_name(name, plain, sizeof plain);
+        t->calls[id] = (pki_cupti_call){strdup(plain), pki_cupti_traits(domain, plain)};
+        t->count = id + 1;
+    }
+    return true;
+}
+
+bool pki_cupti_calls_learn(void)
+{
+    return (runtime.count || learn(CUPTI_CB_DOMAIN_RUNTIME_API, &runtime)) &&
+           (driver.count || learn(CUPTI_CB_DOMAIN_DRIVER_API, &driver));
+}
+
+static const table *table_of(CUpti_CallbackDomain domain)
+{
+    return domain == CUPTI_CB_DOMAIN_RUNTIME_API ? &runtime : &driver;
+}
+
+uint32_t pki_cupti_calls_count(CUpti_CallbackDomain domain)
+{
+    return table_of(domain)->count;
+}
+
+const pki_cupti_call *pki_cupti_call_of(CUpti_CallbackDomain domain, uint32_t id)
+{
+    static char runtime_name[] = "cuda (unknown call)", driver_name[] = "cu (unknown call)";
+    static const pki_cupti_call nobody[] = {{runtime_name, 0}, {driver_name, 0}};
+    const table *t = table_of(domain);
+    if (id < t->count && t->calls[id].name)
+        return &t->calls[id];
+    return &nobody[domain != CUPTI_CB_DOMAIN_RUNTIME_API];
 }

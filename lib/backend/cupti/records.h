@@ -1,15 +1,48 @@
-/* lib/backend/cupti/records.h - CUPTI's records in words of our own.
+/* lib/backend/cupti/records.h - CUPTI's records and calls in words of our own */
+#pragma once
+
+#include "backend/cupti/control.h"
+
+/* ---- which calls of the CUDA runtime and driver matter, and their names ---- */
+
+/* Going by the names that the library itself gives to its callback ids: so calls that came after
+ * our header are known by what they begin with.
  *
- * The structs of the header are the newest ones. Each family only ever grew at its end, so what an
+ * Threads: pki_cupti_calls_learn before anybody else asks; it learns once per process. After that
+ * any thread. */
+
+#define PKI_CUPTI_LAUNCHES 1u   /* puts work on a device: kernels, copies, graphs */
+#define PKI_CUPTI_WAITS 2u      /* for a device, a stream or an event */
+#define PKI_CUPTI_ASKS 8u       /* whether an event or a stream is done */
+#define PKI_CUPTI_RECORDS 16u   /* an event */
+#define PKI_CUPTI_ALLOCATES 32u /* or frees, on a device or pinned on the host */
+#define PKI_CUPTI_QUIET 4u      /* asks for nothing but state, and is called very often */
+
+typedef struct pki_cupti_call {
+    char *name; /* as PyTorch's tools know it; NULL: no memory */
+    unsigned traits;
+} pki_cupti_call;
+
+/* False without memory. */
+bool pki_cupti_calls_learn(void);
+
+/* One past the last id of the domain (runtime or driver). */
+uint32_t pki_cupti_calls_count(CUpti_CallbackDomain domain);
+
+/* Never NULL; an unknown one is called after its number's domain. */
+const pki_cupti_call *pki_cupti_call_of(CUpti_CallbackDomain domain, uint32_t id);
+
+/* For tests: what the name says. */
+unsigned pki_cupti_traits(CUpti_CallbackDomain domain, const char *plain_name);
+
+/* ---- CUPTI's records in words of our own ---- */
+
+/* The structs of the header are the newest ones. Each family only ever grew at its end, so what an
  * older library wrote is the beginning of ours, and what a newer one writes begins with ours: a
  * record's length is known to cuptiActivityGetNextRecord alone, and fields that came late are read
  * only if the library's version has them (pki_cupti_has).
  *
- * Threads: the reader is one at a time (the drain lock).
- */
-#pragma once
-
-#include "backend/cupti/buffers.h"
+ * Threads: the reader is one at a time (the drain lock). */
 
 typedef enum pki_cupti_what {
     PKI_CUPTI_KERNEL,
@@ -87,3 +120,24 @@ typedef enum pki_cupti_field {
     PKI_CUPTI_FIELDS
 } pki_cupti_field;
 bool pki_cupti_has(uint32_t version, pki_cupti_field field);
+
+/* ---- names as PyTorch's tools know them ---- */
+
+/* Threads: one at a time (the drain lock). Names live until pki_cupti_names_forget. */
+
+/* A kernel's name, demangled where the process has a demangler (every C++ program has one), else
+ * its first identifier: CUPTI's string becomes one of ours that stays. Never NULL. */
+const char *pki_cupti_kernel_name(const char *mangled);
+
+/* cudaLaunchKernel of __cudaLaunchKernel_ptsz_v13000. At most size - 1 bytes of it. */
+void pki_cupti_plain_name(const char *name, char *plain, size_t size);
+
+/* The identifier that a mangled name begins with; false: it is not mangled in a way that is known.
+ */
+bool pki_cupti_identifier(const char *mangled, char *name, size_t size);
+
+/* Of a copy, a memset, a graph, a wait, an overhead. */
+void pki_cupti_name(const pki_cupti_record *record, char *name, size_t size);
+
+void pki_cupti_names_forget(void);
+void pki_cupti_names_after_fork(void);

@@ -4,12 +4,107 @@
 #include <stdio.h>
 
 #include "backend/cupti/control.h"
-#include "backend/cupti/marks.h"
-#include "backend/cupti/window.h"
+#include "base/atomic.h"
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/log.h"
+#include "measure/fold/fold.h"
+#include "measure/steps/watch.h"
 #include "session/activity.h"
 #include "session/captures/arming.h"
+
+/* ---- window ---- */
+
+#define LEAD_NS 500000000u /* what taking CUPTI may take, and some rounds of the collector */
+#define LINGER_NS 1000000000u
+
+static bool whole;
+static uint64_t off_since; /* The whole session, without a range. */
+/* and one; 0: it is wanted, or never was */
+
+static void pki_cupti_window_start(const pki_config *config)
+{
+    whole = !config->cupti_window;
+    off_since = 0;
+    if (whole)
+        return;
+    pki_fold_lock();
+    pki_step_watch_start(config->cupti_first, config->cupti_last);
+    pki_fold_unlock();
+}
+
+/* Steps vary: a quarter of one earlier than expected, or when the step before begins. */
+static bool is_near(const pki_step_watch *w, uint64_t now)
+{
+    uint64_t expected = pki_step_watch_expect(w), lead = PKI_MAX(LEAD_NS, w->usual_ns / 4);
+    return w->first - PKI_MIN(w->next, w->first) <= 1 ||
+           (expected != PKI_NOT_YET && expected <= now + lead);
+}
+
+pki_cupti_window pki_cupti_window_at(uint64_t now)
+{
+    if (whole)
+        return (pki_cupti_window){PKI_CUPTI_WITHIN, 0, UINT64_MAX};
+    pki_fold_lock();
+    pki_step_watch w = pki_step_watch_now();
+    pki_fold_unlock();
+    pki_cupti_window window = {PKI_CUPTI_AHEAD, w.begin_ns, w.end_ns};
+    if (w.end_ns != PKI_NOT_YET)
+        window.phase = now >= w.end_ns + LINGER_NS ? PKI_CUPTI_PAST : PKI_CUPTI_BEHIND;
+    else if (w.begin_ns != PKI_NOT_YET || is_near(&w, now))
+        window.phase = PKI_CUPTI_WITHIN;
+    return window;
+}
+
+/* As captures want it: any number of times, and of whatever steps. */
+static pki_cupti_phase pki_cupti_armed_at(uint64_t now)
+{
+    if (pki_arming_now()) {
+        off_since = 0;
+        return PKI_CUPTI_WITHIN;
+    }
+    off_since = off_since ? off_since : now + 1;
+    return now >= off_since + LINGER_NS ? PKI_CUPTI_PAST : PKI_CUPTI_BEHIND;
+}
+
+/* ---- marks ---- */
+
+#define MARKS 16u
+
+static pki_cupti_mark marks[MARKS];
+static uint32_t put, taken; /* how many ever */
+
+static void pki_cupti_marks_forget(void)
+{
+    pki_store(&put, 0u);
+    pki_store(&taken, 0u);
+}
+
+/* False: so many have not been taken yet that nothing may be switched. */
+static bool pki_cupti_marks_have_room(void)
+{
+    /* Pairs with the release in pki_cupti_marks_pop: the place has been read. */
+    return pki_load(&put) - pki_load_acquire(&taken) < MARKS;
+}
+
+static void pki_cupti_marks_put(uint64_t ns, bool on)
+{
+    uint32_t n = pki_load(&put);
+    marks[n % MARKS] = (pki_cupti_mark){ns, on};
+    pki_store_release(&put, n + 1); /* pairs with the acquire in pki_cupti_marks_pop */
+}
+
+bool pki_cupti_marks_pop(pki_cupti_mark *mark)
+{
+    uint32_t n = pki_load(&taken);
+    if (n == pki_load_acquire(&put)) /* pairs with the release in pki_cupti_marks_put */
+        return false;
+    *mark = marks[n % MARKS];
+    pki_store_release(&taken, n + 1); /* pairs with the acquire in pki_cupti_marks_have_room */
+    return true;
+}
+
+/* ---- when CUPTI is on ---- */
 
 #define AWAITED_NS 50000000u /* between flushes that a capture waits for */
 

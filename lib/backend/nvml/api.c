@@ -2,7 +2,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
-#include "base/dl.h"
+#include "base/loader.h"
 
 #include <stdio.h>
 #include <stdlib.h>

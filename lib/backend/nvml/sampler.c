@@ -1,16 +1,346 @@
 #include "backend/nvml/sampler.h"
 
+#include <pk/counter.h>
+#include <pk/session.h>
+
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "backend/nvml/state.h"
+#include "backend/nvml/reading.h"
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/compiler.h"
-#include "base/spawn.h"
+#include "base/process.h"
+
+/* ---- which devices of NVML are the process's, and as which CUDA ordinals ---- */
+
+#define UUID_BYTES 96
+#define NAME_BYTES 96
+
+#define MACHINE_MOST 64 /* devices of one machine */
+
+typedef struct machine {
+    pki_nvml_handle devices[MACHINE_MOST];
+    unsigned count, all; /* that can be opened; that there are */
+} machine;
+
+typedef struct entry {
+    char text[UUID_BYTES];
+    pki_nvml_handle handle;
+    bool is_slice;
+} entry;
+
+static bool begins_with(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Those that this process may open: a cgroup hides the others from CUDA, which counts without
+ * them, while NVML counts them too. */
+static int find_machine(const pki_nvml *nvml, machine *m)
+{
+    m->count = m->all = 0;
+    int code = nvml->count(&m->all);
+    for (unsigned i = 0; code == PKI_NVML_OK && i < m->all && m->count < MACHINE_MOST; i++)
+        m->count += nvml->by_index(i, &m->devices[m->count]) == PKI_NVML_OK;
+    return code;
+}
+
+/* The one device whose UUID begins so. CUDA takes a beginning that fits two for nothing. */
+static pki_nvml_handle by_uuid(const pki_nvml *nvml, const machine *m, const char *beginning)
+{
+    pki_nvml_handle found = NULL;
+    for (unsigned i = 0; i < m->count && nvml->uuid; i++) {
+        char uuid[UUID_BYTES] = "";
+        if (nvml->uuid(m->devices[i], uuid, sizeof uuid) != PKI_NVML_OK ||
+            !begins_with(uuid, beginning))
+            continue;
+        if (found)
+            return NULL;
+        found = m->devices[i];
+    }
+    return found;
+}
+
+static bool resolve(const pki_nvml *nvml, const machine *m, entry *e)
+{
+    char *end = e->text;
+    unsigned long index = *e->text >= '0' && *e->text <= '9' ? strtoul(e->text, &end, 10) : 0;
+    e->is_slice = begins_with(e->text, "MIG");
+    e->handle = NULL;
+    if (end != e->text && *end == 0)
+        e->handle = index < m->count ? m->devices[index] : NULL;
+    else if (e->is_slice && nvml->by_uuid && nvml->by_uuid(e->text, &e->handle) != PKI_NVML_OK)
+        e->handle = NULL;
+    else if (begins_with(e->text, "GPU-"))
+        e->handle = by_uuid(nvml, m, e->text);
+    return e->handle;
+}
+
+/* The next part of the list, without blanks; false at its end, or if it is too long to mean
+ * anything. */
+static bool next_part(const char **list, entry *e)
+{
+    const char *p = *list + strspn(*list, " ");
+    size_t n = strcspn(p, ", ");
+    if (n == 0 || n >= sizeof e->text)
+        return false;
+    memcpy(e->text, p, n);
+    e->text[n] = 0;
+    p += n;
+    p += strspn(p, " ");
+    *list = p + (*p == ',');
+    return true;
+}
+
+static void add(pki_nvml_visible *out, const entry *e)
+{
+    unsigned ordinal = out->seen++;
+    if (ordinal >= PKI_NVML_DEVICES)
+        return;
+    out->devices[ordinal].handle = e->handle;
+    out->devices[ordinal].ordinal = ordinal;
+    out->devices[ordinal].is_slice = e->is_slice;
+    out->count++;
+}
+
+/* Who sees all devices of the machine is taken to be one of several who do. */
+static void share(const pki_nvml_wish *wish, const machine *m, pki_nvml_visible *out)
+{
+    unsigned kept = 0;
+    if (wish->local_size < 2 || out->seen != m->all || out->seen < wish->local_size)
+        return;
+    for (unsigned i = 0; i < out->count; i++)
+        if (i % wish->local_size == wish->local_rank)
+            out->devices[kept++] = out->devices[i];
+    out->count = kept;
+}
+
+static bool same_models(const pki_nvml *nvml, const machine *m)
+{
+    char first[NAME_BYTES] = "";
+    for (unsigned i = 0; i < m->count; i++) {
+        char name[NAME_BYTES] = "";
+        if (!nvml->name || nvml->name(m->devices[i], name, sizeof name) != PKI_NVML_OK)
+            return false;
+        if (i == 0)
+            memcpy(first, name, sizeof first);
+        if (strcmp(first, name) != 0)
+            return false;
+    }
+    return true;
+}
+
+int pki_nvml_find(const pki_nvml *nvml, const pki_nvml_wish *wish, pki_nvml_visible *out)
+{
+    machine m;
+    entry e = {.is_slice = false};
+    memset(out, 0, sizeof *out);
+    int code = find_machine(nvml, &m);
+    out->machine = m.count;
+    for (unsigned i = 0; !wish->list && i < m.count; i++) {
+        e.handle = m.devices[i];
+        add(out, &e);
+    }
+    for (const char *p = wish->list; p && next_part(&p, &e) && resolve(nvml, &m, &e);)
+        add(out, &e);
+    share(wish, &m, out);
+    bool by_address = wish->order && strcmp(wish->order, "PCI_BUS_ID") == 0;
+    bool by_name =
+        wish->list && (begins_with(wish->list, "GPU-") || begins_with(wish->list, "MIG"));
+    out->doubtful = m.count > 1 && !by_address && !by_name && !same_models(nvml, &m);
+    return code;
+}
+
+/* ---- what the sampling thread knows, and that in words ---- */
+
+/* Under its lock, but for what only the thread reads. */
+
+typedef struct pki_nvml_slot { /* one reading of one device */
+    pk_counter *counters[PKI_NVML_VALUES];
+    uint64_t due, period, took; /* ns */
+    unsigned failures;          /* in a row */
+    int code;                   /* of the last failure */
+    bool off;
+} pki_nvml_slot;
+
+typedef struct pki_nvml_device {
+    pki_nvml_handle handle;
+    unsigned ordinal, mig;
+    bool vgpu;
+    int lost; /* NVML's code, after which there are no more calls; 0: it is there */
+    pki_nvml_slot slots[PKI_NVML_READINGS];
+    uint64_t looked, held[9]; /* times that there were reasons to be read, and each bit was set */
+} pki_nvml_device;
+
+typedef struct pki_nvml_state {
+    pthread_mutex_t lock;
+    const pki_nvml *nvml;
+    pki_nvml_wish wish;
+    char list[1024], order[32]; /* its strings */
+    pki_nvml_visible visible;
+    pki_nvml_device devices[PKI_NVML_DEVICES];
+    unsigned device_count;
+    char version[32];
+    bool running, ready, stopping; /* the thread is there; has looked for devices; is to end */
+    const char *calling;           /* function of NVML that it is in */
+    uint64_t called_at;
+    const char *failed; /* the last one that failed while looking for devices, and its code */
+    int code;
+    uint64_t cpu; /* of the thread, ns */
+} pki_nvml_state;
+
+#define LONG 1000000000u /* ns that no call should take */
+#define RARE 400000000u  /* ns between two readings, if that is worth a line */
+#define LISTED 4u        /* devices by number; more are counted */
+
+typedef struct sentence {
+    char text[1024];
+    size_t used;
+} sentence;
+
+static void PKI_PRINTF(2, 3) state_add(sentence *w, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(w->text + w->used, sizeof w->text - w->used, format, list);
+    va_end(list);
+    if (n > 0)
+        w->used = PKI_MIN(w->used + (size_t)n, sizeof w->text - 1);
+}
+
+static void add_devices(sentence *w, const pki_nvml_state *s)
+{
+    if (s->device_count > LISTED)
+        state_add(w, "%u devices", s->device_count);
+    for (unsigned i = 0; s->device_count <= LISTED && i < s->device_count; i++)
+        state_add(w, "%sgpu%u", i ? ", " : "", s->devices[i].ordinal);
+    if (s->visible.seen > s->device_count)
+        state_add(w, " of %u (the node's ranks share them)", s->visible.seen);
+}
+
+static void add_stuck(sentence *w, const pki_nvml_state *s)
+{
+    uint64_t now = pki_monotonic_ns();
+    if (s->calling && now - s->called_at > LONG)
+        state_add(w, "; %s has not returned for %.0f s", s->calling,
+                  (double)(now - s->called_at) / 1e9);
+}
+
+static void add_lost(sentence *w, const pki_nvml_state *s)
+{
+    for (unsigned i = 0; i < s->device_count; i++)
+        if (s->devices[i].lost)
+            state_add(w, "; gpu%u was given up: %s", s->devices[i].ordinal,
+                      pki_nvml_text(s->nvml, s->devices[i].lost));
+}
+
+static void add_held(sentence *w, const pki_nvml_device *d)
+{
+    for (unsigned bit = 0; bit < PKI_COUNT_OF(d->held); bit++)
+        if (d->held[bit] && (1u << bit & PKI_NVML_HELD_DOWN))
+            state_add(w, "; gpu%u: clocks held down by %s in %.0f %% of %llu samples", d->ordinal,
+                      pki_nvml_reason_text(1u << bit),
+                      100.0 * (double)d->held[bit] / (double)d->looked,
+                      (unsigned long long)d->looked);
+}
+
+static void add_missing(sentence *w, const pki_nvml_state *s, const pki_nvml_device *d)
+{
+    const char *before = "; ";
+    for (unsigned i = 0; i < PKI_NVML_READINGS; i++)
+        if (d->slots[i].off) {
+            if (*before == ';')
+                state_add(w, "%sgpu%u%s: no ", before, d->ordinal,
+                          d->mig    ? " (MIG)"
+                          : d->vgpu ? " (vGPU)"
+                                    : "");
+            else
+                state_add(w, "%s", before);
+            before = ", ";
+            state_add(w, "%s (%s)", pki_nvml_readings[i].values[0].name,
+                      pki_nvml_text(s->nvml, d->slots[i].code));
+        }
+}
+
+static void add_rare(sentence *w, const pki_nvml_state *s, const pki_nvml_device *d)
+{
+    for (unsigned i = 0; i < PKI_NVML_READINGS; i++) {
+        const pki_nvml_slot *slot = &d->slots[i];
+        if (slot->off || slot->period < RARE)
+            continue;
+        state_add(w, "; gpu%u.%s every %.1f s: ", d->ordinal, pki_nvml_readings[i].values[0].name,
+                  (double)slot->period / 1e9);
+        if (slot->failures)
+            state_add(w, "%s", pki_nvml_text(s->nvml, slot->code));
+        else
+            state_add(w, "a call takes %.1f ms", (double)slot->took / 1e6);
+    }
+}
+
+static void add_all(sentence *w, const pki_nvml_state *s)
+{
+    add_devices(w, s);
+    add_stuck(w, s);
+    add_lost(w, s);
+    for (unsigned i = 0; i < s->device_count; i++)
+        add_held(w, &s->devices[i]);
+    for (unsigned i = 0; i < s->device_count; i++)
+        add_missing(w, s, &s->devices[i]);
+    for (unsigned i = 0; i < s->device_count; i++)
+        add_rare(w, s, &s->devices[i]);
+    if (s->visible.doubtful)
+        state_add(
+            w, "; devices differ: CUDA may number them otherwise (CUDA_DEVICE_ORDER=PCI_BUS_ID)");
+}
+
+static void add_none(sentence *w, const pki_nvml_state *s)
+{
+    if (s->failed)
+        state_add(w, "%s: %s", s->failed, pki_nvml_text(s->nvml, s->code));
+    else if (s->visible.seen)
+        state_add(w, "the %u devices are left to other ranks of this node", s->visible.seen);
+    else if (s->visible.machine)
+        state_add(w, "CUDA_VISIBLE_DEVICES names none of %u devices", s->visible.machine);
+    else
+        state_add(w, "there is no device");
+}
+
+/* Some of it may not fit: it ends in three dots then. */
+static void cut(const sentence *w, pk_backend_info *info)
+{
+    size_t room = sizeof info->reason;
+    snprintf(info->reason, room, "%.*s", (int)room - 1, w->text);
+    if (w->used >= room)
+        memcpy(info->reason + room - 4, "...", 4);
+}
+
+static void pki_nvml_state_describe(const pki_nvml_state *s, pk_backend_info *info)
+{
+    sentence w = {.used = 0};
+    bool any = false;
+    for (unsigned i = 0; i < s->device_count; i++)
+        any = any || !s->devices[i].lost;
+    info->live = any;
+    memcpy(info->version, s->version, sizeof info->version);
+    if (s->device_count) {
+        add_all(&w, s);
+    } else if (s->ready) {
+        add_none(&w, s);
+    } else {
+        info->live = 1;
+        state_add(&w, "NVML is starting");
+        add_stuck(&w, s);
+    }
+    cut(&w, info);
+}
+
+/* ---- a thread that reads the devices, and what it has read ---- */
 
 #define MS ((uint64_t)1000000)
 #define PERIOD (100 * MS)
@@ -20,7 +350,7 @@
 #define PATIENCE (1000 * MS) /* pk_stop's */
 #define QUEUE 2048u
 
-static pki_nvml_state s = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static pki_nvml_state sampler_s = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static pthread_cond_t wake, gone;
 static pthread_t thread;
 static pki_nvml_sample queue[2][QUEUE]; /* the thread fills one, the collector reads the other */
@@ -32,20 +362,20 @@ static size_t filled;
 /* From here on until `back` the thread is NVML's. */
 static void call(const char *function)
 {
-    pthread_mutex_lock(&s.lock);
-    s.calling = function;
-    s.called_at = pki_monotonic_ns();
-    pthread_mutex_unlock(&s.lock);
+    pthread_mutex_lock(&sampler_s.lock);
+    sampler_s.calling = function;
+    sampler_s.called_at = pki_monotonic_ns();
+    pthread_mutex_unlock(&sampler_s.lock);
 }
 
 static void back(int code)
 {
-    pthread_mutex_lock(&s.lock);
-    s.failed = code ? s.calling : s.failed;
-    s.code = code ? code : s.code;
-    s.calling = NULL;
-    s.cpu = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
-    pthread_mutex_unlock(&s.lock);
+    pthread_mutex_lock(&sampler_s.lock);
+    sampler_s.failed = code ? sampler_s.calling : sampler_s.failed;
+    sampler_s.code = code ? code : sampler_s.code;
+    sampler_s.calling = NULL;
+    sampler_s.cpu = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
+    pthread_mutex_unlock(&sampler_s.lock);
 }
 
 static void push(const pki_nvml_device *d, const pki_nvml_slot *slot, const double *values,
@@ -57,7 +387,7 @@ static void push(const pki_nvml_device *d, const pki_nvml_slot *slot, const doub
         queue[filling][filled++] = (pki_nvml_sample){slot->counters[i],
                                                      values[i],
                                                      when,
-                                                     (unsigned)(d - s.devices),
+                                                     (unsigned)(d - sampler_s.devices),
                                                      d->ordinal,
                                                      reasons,
                                                      slot == &d->slots[PKI_NVML_READING_ENERGY],
@@ -114,25 +444,25 @@ static void read_one(pki_nvml_device *d, unsigned which)
     double values[PKI_NVML_VALUES] = {0, 0};
     call(reading->function);
     uint64_t begun = pki_monotonic_ns();
-    int code = reading->read(s.nvml, d->handle, values);
+    int code = reading->read(sampler_s.nvml, d->handle, values);
     uint64_t ended = pki_monotonic_ns();
-    pthread_mutex_lock(&s.lock);
-    s.calling = NULL;
-    s.cpu = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
+    pthread_mutex_lock(&sampler_s.lock);
+    sampler_s.calling = NULL;
+    sampler_s.cpu = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
     slot->took = ended - begun;
     if (code == PKI_NVML_OK)
         succeed(d, slot, which, values, ended);
     else
         fail(d, slot, code);
     slot->due = begun + slot->period;
-    pthread_mutex_unlock(&s.lock);
+    pthread_mutex_unlock(&sampler_s.lock);
 }
 
 /* At the end, what has not been read at all yet is. */
 static bool is_due(const pki_nvml_device *d, const pki_nvml_slot *slot)
 {
-    bool ending = pki_load(&s.stopping);
-    if (slot == &d->slots[PKI_NVML_READING_ENERGY] && !s.wish.energy)
+    bool ending = pki_load(&sampler_s.stopping);
+    if (slot == &d->slots[PKI_NVML_READING_ENERGY] && !sampler_s.wish.energy)
         return false;
     return !d->lost && !slot->off && slot->due <= (ending ? 0 : pki_monotonic_ns());
 }
@@ -141,9 +471,9 @@ static bool is_due(const pki_nvml_device *d, const pki_nvml_slot *slot)
 static uint64_t read_due(void)
 {
     uint64_t next = pki_monotonic_ns() + PERIOD_MOST;
-    for (unsigned i = 0; i < s.device_count; i++)
+    for (unsigned i = 0; i < sampler_s.device_count; i++)
         for (unsigned which = 0; which < PKI_NVML_READINGS; which++) {
-            pki_nvml_device *d = &s.devices[i];
+            pki_nvml_device *d = &sampler_s.devices[i];
             const pki_nvml_slot *slot = &d->slots[which];
             if (is_due(d, slot))
                 read_one(d, which);
@@ -157,11 +487,11 @@ static uint64_t read_due(void)
 static bool wait_until(uint64_t ns)
 {
     struct timespec until = pki_moment(ns);
-    pthread_mutex_lock(&s.lock);
-    while (!s.stopping && pthread_cond_timedwait(&wake, &s.lock, &until) == 0)
+    pthread_mutex_lock(&sampler_s.lock);
+    while (!sampler_s.stopping && pthread_cond_timedwait(&wake, &sampler_s.lock, &until) == 0)
         ;
-    bool go_on = !s.stopping;
-    pthread_mutex_unlock(&s.lock);
+    bool go_on = !sampler_s.stopping;
+    pthread_mutex_unlock(&sampler_s.lock);
     return go_on;
 }
 
@@ -171,11 +501,14 @@ static void set_up(pki_nvml_device *d, pki_nvml_handle handle, unsigned ordinal)
     int mode = 0;
     d->handle = handle;
     d->ordinal = ordinal;
-    if (!s.nvml->mig_mode || s.nvml->mig_mode(handle, &d->mig, &pending) != PKI_NVML_OK)
+    if (!sampler_s.nvml->mig_mode ||
+        sampler_s.nvml->mig_mode(handle, &d->mig, &pending) != PKI_NVML_OK)
         d->mig = 0;
-    if (s.nvml->virtualization && s.nvml->virtualization(handle, &mode) == PKI_NVML_OK)
+    if (sampler_s.nvml->virtualization &&
+        sampler_s.nvml->virtualization(handle, &mode) == PKI_NVML_OK)
         d->vgpu = mode == PKI_NVML_IN_VGPU;
-    unsigned count = s.wish.energy ? PKI_NVML_READINGS : PKI_NVML_READING_ENERGY; /* the last */
+    unsigned count =
+        sampler_s.wish.energy ? PKI_NVML_READINGS : PKI_NVML_READING_ENERGY; /* the last */
     for (unsigned i = 0; i < count; i++)
         for (unsigned v = 0; v < PKI_NVML_VALUES && pki_nvml_readings[i].values[v].name; v++) {
             char name[64];
@@ -187,20 +520,20 @@ static void set_up(pki_nvml_device *d, pki_nvml_handle handle, unsigned ordinal)
 static void find_devices(void)
 {
     pki_nvml_visible visible;
-    char version[sizeof s.version] = "";
+    char version[sizeof sampler_s.version] = "";
     call("looking for devices"); /* which wakes one up, if nothing holds it open */
-    int code = pki_nvml_find(s.nvml, &s.wish, &visible);
+    int code = pki_nvml_find(sampler_s.nvml, &sampler_s.wish, &visible);
     for (unsigned i = 0; i < visible.count; i++)
-        set_up(&s.devices[i], visible.devices[i].handle, visible.devices[i].ordinal);
-    if (s.nvml->driver_version)
-        s.nvml->driver_version(version, sizeof version);
+        set_up(&sampler_s.devices[i], visible.devices[i].handle, visible.devices[i].ordinal);
+    if (sampler_s.nvml->driver_version)
+        sampler_s.nvml->driver_version(version, sizeof version);
     back(code);
-    pthread_mutex_lock(&s.lock);
-    memcpy(s.version, version, sizeof version);
-    s.visible = visible;
-    s.device_count = visible.count;
-    s.ready = true;
-    pthread_mutex_unlock(&s.lock);
+    pthread_mutex_lock(&sampler_s.lock);
+    memcpy(sampler_s.version, version, sizeof version);
+    sampler_s.visible = visible;
+    sampler_s.device_count = visible.count;
+    sampler_s.ready = true;
+    pthread_mutex_unlock(&sampler_s.lock);
 }
 
 static void *sample(void *unused)
@@ -208,21 +541,21 @@ static void *sample(void *unused)
     (void)unused;
     prctl(PR_SET_NAME, "pk-nvml", 0, 0, 0);
     call("nvmlInit_v2");
-    int code = s.nvml->init();
+    int code = sampler_s.nvml->init();
     back(code);
     if (code == PKI_NVML_OK) {
         find_devices();
-        while (s.device_count && wait_until(read_due()))
+        while (sampler_s.device_count && wait_until(read_due()))
             ;
         call("nvmlShutdown");
-        s.nvml->shutdown();
+        sampler_s.nvml->shutdown();
         back(PKI_NVML_OK);
     }
-    pthread_mutex_lock(&s.lock);
-    s.ready = true;
-    s.running = false;
+    pthread_mutex_lock(&sampler_s.lock);
+    sampler_s.ready = true;
+    sampler_s.running = false;
     pthread_cond_signal(&gone);
-    pthread_mutex_unlock(&s.lock);
+    pthread_mutex_unlock(&sampler_s.lock);
     return NULL;
 }
 
@@ -236,68 +569,70 @@ static void make_conditions(void)
 
 static void forget(void)
 {
-    pthread_mutex_t lock = s.lock;
-    s = (pki_nvml_state){.lock = lock};
+    pthread_mutex_t lock = sampler_s.lock;
+    sampler_s = (pki_nvml_state){.lock = lock};
     filled = 0;
 }
 
 static void copy_wish(const pki_nvml_wish *wish)
 {
-    s.wish = *wish;
+    sampler_s.wish = *wish;
     if (wish->list)
-        s.wish.list = memcpy(s.list, wish->list, strnlen(wish->list, sizeof s.list - 1));
+        sampler_s.wish.list =
+            memcpy(sampler_s.list, wish->list, strnlen(wish->list, sizeof sampler_s.list - 1));
     if (wish->order)
-        s.wish.order = memcpy(s.order, wish->order, strnlen(wish->order, sizeof s.order - 1));
+        sampler_s.wish.order =
+            memcpy(sampler_s.order, wish->order, strnlen(wish->order, sizeof sampler_s.order - 1));
 }
 
 const char *pki_nvml_sampler_start(const pki_nvml *nvml, const pki_nvml_wish *wish)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_conditions);
-    pthread_mutex_lock(&s.lock);
-    bool free = !s.running;
-    pthread_mutex_unlock(&s.lock);
+    pthread_mutex_lock(&sampler_s.lock);
+    bool free = !sampler_s.running;
+    pthread_mutex_unlock(&sampler_s.lock);
     if (!free)
         return "NVML has not come back from a call that the session before made";
     forget();
-    s.nvml = nvml;
+    sampler_s.nvml = nvml;
     copy_wish(wish);
-    s.running = true;
+    sampler_s.running = true;
     if (pki_spawn(&thread, sample, NULL) == 0)
         return NULL;
-    s.running = false;
+    sampler_s.running = false;
     return "the thread that calls NVML could not be created";
 }
 
 const pki_nvml_sample *pki_nvml_sampler_drain(size_t *count)
 {
-    pthread_mutex_lock(&s.lock);
+    pthread_mutex_lock(&sampler_s.lock);
     const pki_nvml_sample *taken = queue[filling];
     *count = filled;
     filling ^= 1;
     filled = 0;
-    pthread_mutex_unlock(&s.lock);
+    pthread_mutex_unlock(&sampler_s.lock);
     return taken;
 }
 
 uint64_t pki_nvml_sampler_cpu(void)
 {
-    pthread_mutex_lock(&s.lock);
-    uint64_t ns = s.cpu;
-    pthread_mutex_unlock(&s.lock);
+    pthread_mutex_lock(&sampler_s.lock);
+    uint64_t ns = sampler_s.cpu;
+    pthread_mutex_unlock(&sampler_s.lock);
     return ns;
 }
 
 void pki_nvml_sampler_stop(void)
 {
     struct timespec until = pki_moment(pki_monotonic_ns() + PATIENCE);
-    pthread_mutex_lock(&s.lock);
-    pki_store(&s.stopping, true);
+    pthread_mutex_lock(&sampler_s.lock);
+    pki_store(&sampler_s.stopping, true);
     pthread_cond_signal(&wake);
-    while (s.running && pthread_cond_timedwait(&gone, &s.lock, &until) == 0)
+    while (sampler_s.running && pthread_cond_timedwait(&gone, &sampler_s.lock, &until) == 0)
         ;
-    bool ended = !s.running;
-    pthread_mutex_unlock(&s.lock);
+    bool ended = !sampler_s.running;
+    pthread_mutex_unlock(&sampler_s.lock);
     if (ended)
         pthread_join(thread, NULL);
     else
@@ -306,14 +641,14 @@ void pki_nvml_sampler_stop(void)
 
 void pki_nvml_sampler_describe(pk_backend_info *info)
 {
-    pthread_mutex_lock(&s.lock);
-    pki_nvml_state_describe(&s, info);
-    pthread_mutex_unlock(&s.lock);
+    pthread_mutex_lock(&sampler_s.lock);
+    pki_nvml_state_describe(&sampler_s, info);
+    pthread_mutex_unlock(&sampler_s.lock);
 }
 
 void pki_nvml_sampler_after_fork(void)
 {
-    pthread_mutex_init(&s.lock, NULL);
+    pthread_mutex_init(&sampler_s.lock, NULL);
     make_conditions();
     forget();
 }

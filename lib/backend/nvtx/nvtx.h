@@ -8,11 +8,11 @@
  *                    own: the functions in the headers would put their symbols into our archive
  *     nvtx/tool.c    whose the tool is, and how others are made to find us
  *     nvtx/attach.c  the function pointers that we fill in
- *     nvtx/consume.c ranges of a thread (push, pop) and marks become regions
+ *     nvtx/ranges.c ranges of a thread (push, pop) and marks become regions
  *     nvtx/wanted.c  whether a session wants other people's ranges
- *     nvtx/user.c    what is known of each thread
- *     nvtx/range.c   ranges of the process (start, end) become activities
- *     nvtx/domain.c  domains, categories, and the names of regions
+ *     nvtx/ranges.c    what is known of each thread
+ *     nvtx/ranges.c   ranges of the process (start, end) become activities
+ *     nvtx/ranges.c  domains, categories, and the names of regions
  *     nvtx/payload.c numbers that come with a range
  *     nvtx/entry.c   the symbols that users of NVTX look for
  *     shim/          the same symbols in a library of their own, for programs with a static perfkit
@@ -61,7 +61,7 @@ extern pki_mirror pki_nvtx_mirror;
 /* False, and why in words (of the tool that did not want to, or ""): nobody listens. */
 bool pki_nvtx_emit_start(char *reason, size_t size);
 
-/* ---- nvtx/domain.c ---- */
+/* ---- nvtx/ranges.c ---- */
 
 /* An entry of a payload that means something to a report: where it lies in the bytes. */
 typedef struct pki_nvtx_field {
@@ -151,7 +151,7 @@ pk_region *pki_nvtx_payload_region(const pki_nvtx_domain *domain, const nvtxPayl
 void pki_nvtx_read_attributes(const pki_nvtx_domain *domain, const nvtxEventAttributes_t *attr,
                               pki_nvtx_meaning meaning, pki_work *work);
 
-/* ---- nvtx/user.c ---- */
+/* ---- nvtx/ranges.c ---- */
 
 /* The event of these attributes, through what the calling thread remembers of the last ones. */
 pki_nvtx_event pki_nvtx_event_of(const pki_nvtx_domain *domain, const nvtxEventAttributes_t *attr);
@@ -160,7 +160,7 @@ pki_nvtx_event pki_nvtx_event_of_text(const char *message);
 /* Names the thread of that system's id; for the calling one the name holds for all sessions. */
 void pki_nvtx_name_thread(uint32_t tid, const char *name);
 
-/* ---- nvtx/consume.c ---- */
+/* ---- nvtx/ranges.c ---- */
 
 /* What users of NVTX call most. */
 int pki_nvtx_push_text(const char *message);
@@ -173,7 +173,7 @@ int pki_nvtx_push(pki_nvtx_domain *domain, const pki_nvtx_event *event);
 int pki_nvtx_pop_with(const pki_nvtx_domain *domain, const pki_work *more);
 void pki_nvtx_mark(const pki_nvtx_event *event);
 
-/* ---- nvtx/range.c ---- */
+/* ---- nvtx/ranges.c ---- */
 
 /* 0: the range is not recorded. */
 uint64_t pki_nvtx_range_start(const pki_nvtx_event *event);

@@ -1,18 +1,20 @@
 /* lib/bench/forms/document.h - what a program of benchmarks has to say, and the forms in which it
- * does.
- *
- * All writers write to a stream and leave it open; write errors stick to it. The locale must be
- * plain (pki_plain_enter). Names may hold any bytes.
- */
+ * does */
 #pragma once
 
 #include <pk/bench.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "bench/case.h"
 #include "bench/environment.h"
+
+/* ---- what a program of benchmarks has to say, and the forms in which it does ---- */
+
+/* All writers write to a stream and leave it open; write errors stick to it. The locale must be
+ * plain (pki_plain_enter). Names may hold any bytes. */
 
 #define PKI_BENCH_REPETITIONS_MOST 1000 /* so that aggregates need no memory */
 #define PKI_BENCH_FORMAT "perfkit bench"
@@ -64,9 +66,6 @@ void pki_bench_row_finish(pki_bench_row *row);
 
 bool pki_bench_row_measured(const pki_bench_row *row);
 
-/* "skipped", "failed", or the verdict's name. */
-const char *pki_bench_outcome_name(const pk_bench_result *result);
-
 /* ---- forms ---- */
 
 void pki_bench_json(const pki_bench_document *document, FILE *file);
@@ -94,23 +93,10 @@ pki_bench_words pki_bench_time(double ns);
 /* A moment, in seconds since 1970, as Google Benchmark writes it: "2026-11-20T14:20:07+01:00" */
 pki_bench_words pki_bench_date(int64_t seconds);
 
-/* The unit that suits a benchmark's median: its name and its length in ns. */
-const char *pki_bench_unit_of(double ns, double *length);
-
-/* "1.234 GB/s, 2.000 Gitem/s": the rates; "" if there are none. */
-void pki_bench_rates(const pki_bench_row *row, char *text, size_t size);
-
 /* "L2 hot, queued: launching takes 5.000 us, launch-bound if not queued; 1980 MHz"; "" if it was
  * not measured on a device. And its bound in a word. */
 void pki_bench_device_text(const pki_bench_row *row, char *text, size_t size);
 const char *pki_bench_bound_name(uint32_t bound);
-
-/* Half the interval over the median. */
-double pki_bench_half_width(const pk_bench_result *result);
-
-/* Samples as a line of `width` columns of eight heights. */
-void pki_bench_sparkline(const pk_bench_result *result, size_t width, FILE *file);
-void pki_bench_histogram(const pk_bench_result *result, FILE *file);
 
 /* How many rows from `at` on are of the same benchmark. */
 size_t pki_bench_group(const pki_bench_document *document, size_t at);
@@ -129,3 +115,11 @@ double pki_bench_aggregate_of(size_t which, double *values, size_t n);
 /* 0 if fewer than two rows were measured. */
 size_t pki_bench_aggregates(const pki_bench_row *rows, size_t count,
                             pki_bench_aggregate out[PKI_BENCH_AGGREGATES]);
+
+/* ---- text that may hold any bytes, where some of them would mean something else ---- */
+
+/* In XML, also within an attribute's quotation marks. */
+void pki_bench_put_xml(FILE *file, const char *text);
+
+/* In Markdown, also within a table's cell. */
+void pki_bench_put_markdown(FILE *file, const char *text);

@@ -1,7 +1,12 @@
 /* lib/bench/stats/decision.h - slower, faster, same, or cannot tell: for all benchmarks of a file
- * at once.
- *
- * With the margin m, a benchmark is *slower* if its ratio is above 1 + m beyond chance, *faster* if
+ */
+#pragma once
+
+#include "bench/stats/evidence.h"
+
+/* ---- slower, faster, same, or cannot tell: for all benchmarks of a file at once ---- */
+
+/* With the margin m, a benchmark is *slower* if its ratio is above 1 + m beyond chance, *faster* if
  * it is below 1 / (1 + m), *the same* if its whole interval lies between them, and otherwise it
  * *cannot be told*. A margin of 0 asks whether there is any difference at all; a build's code and
  * pages lie elsewhere than its twin's, which alone moves some kernels by 1 %
@@ -9,11 +14,7 @@
  *
  * Holm's procedure (compare/stats.h) over all benchmarks keeps the probability of even one wrong
  * "slower" or "faster" in the whole file at alpha. The interval that is shown is the one at the
- * level at which the benchmark was tested, so that the verdict can be read from it.
- */
-#pragma once
-
-#include "bench/stats/evidence.h"
+ * level at which the benchmark was tested, so that the verdict can be read from it. */
 
 typedef enum pki_change { PKI_UNSURE, PKI_SAME, PKI_FASTER, PKI_SLOWER } pki_change;
 

@@ -1,9 +1,11 @@
-/* One difference, by each of the methods: evidence.h. */
 #include "bench/stats/evidence.h"
+
+#include <math.h>
+#include <string.h>
 
 #include "base/compiler.h"
 
-#include <math.h>
+/* ---- One difference, by each of the methods: evidence.h ---- */
 
 /* ---- signed ranks ---- */
 
@@ -124,4 +126,169 @@ double pki_evidence_p_below(const pki_evidence *e, double bound)
 {
     return e->method == PKI_BY_MOMENTS ? run_p(&e->runs, bound - e->runs.mean)
                                        : rank_p(e, bound, false);
+}
+
+/* ---- Student's t, signed ranks: evidence.h ---- */
+
+/* ---- Student's t ---- */
+
+/* lgamma writes a global. */
+static double log_gamma(double x)
+{
+    int sign;
+    return lgamma_r(x, &sign);
+}
+
+static double not_zero(double x)
+{
+    return fabs(x) < 1e-300 ? 1e-300 : x;
+}
+
+/* The continued fraction of I_x(a, b); converges fast for x < (a + 1) / (a + b + 2). */
+static double beta_fraction(double a, double b, double x)
+{
+    double c = 1, d = 1 / not_zero(1 - (a + b) * x / (a + 1)), h = d;
+    for (int m = 1; m < 1000; m++) {
+        double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+        d = 1 / not_zero(1 + even * d);
+        c = not_zero(1 + even / c);
+        h *= d * c;
+        double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+        d = 1 / not_zero(1 + odd * d);
+        c = not_zero(1 + odd / c);
+        h *= d * c;
+        if (fabs(d * c - 1) < 1e-15)
+            break;
+    }
+    return h;
+}
+
+static double incomplete_beta(double a, double b, double x, double one_less_x)
+{
+    if (!(x > 0) || !(one_less_x > 0))
+        return x > 0;
+    double front =
+        exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * log(x) + b * log(one_less_x));
+    if (x < (a + 1) / (a + b + 2))
+        return front * beta_fraction(a, b, x) / a;
+    return 1 - front * beta_fraction(b, a, one_less_x) / b;
+}
+
+#define NORMAL_FROM 1e8 /* degrees of freedom */
+
+double pki_t_below(double t, double df)
+{
+    if (isnan(t) || isnan(df))
+        return NAN;
+    if (isinf(t))
+        return t > 0;
+    if (df > NORMAL_FROM)
+        return erfc(-t / M_SQRT2) / 2;
+    double square = t * t, tail;
+    tail = incomplete_beta(df / 2, 0.5, df / (df + square), square / (df + square)) / 2;
+    return t > 0 ? 1 - tail : tail;
+}
+
+static double density(double t, double df)
+{
+    if (df > NORMAL_FROM)
+        return exp(-t * t / 2) / sqrt(2 * M_PI);
+    return exp(log_gamma((df + 1) / 2) - log_gamma(df / 2) - (df + 1) / 2 * log1p(t * t / df)) /
+           sqrt(M_PI * df);
+}
+
+/* Newton's steps, as long as they stay within what bisection knows. */
+double pki_t_quantile(double p, double df)
+{
+    if (p > 0.5)
+        return -pki_t_quantile(1 - p, df);
+    if (!(p > 0))
+        return -INFINITY;
+    double low = -1, high = 0;
+    while (pki_t_below(low, df) > p && low > -1e300)
+        low *= 2;
+    double t = low;
+    for (int i = 0; i < 200; i++) {
+        double off = pki_t_below(t, df) - p, next = t - off / density(t, df);
+        if (off < 0)
+            low = t;
+        else
+            high = t;
+        if (!(next > low && next < high))
+            next = low + (high - low) / 2;
+        if (fabs(next - t) <= 1e-15 * fabs(next))
+            break;
+        t = next;
+    }
+    return t;
+}
+
+/* ---- signed ranks ---- */
+
+#define SUMS (PKI_WILCOXON_EXACT * (PKI_WILCOXON_EXACT + 1) / 2 + 1)
+
+/* share[s]: of the 2^n subsets of 1 .. n, those whose sum is s. The largest sum. */
+static size_t count_sums(size_t n, double share[SUMS])
+{
+    size_t most = 0;
+    memset(share, 0, SUMS * sizeof *share);
+    share[0] = 1;
+    for (size_t rank = 1; rank <= n; rank++) {
+        most += rank;
+        for (size_t sum = most + 1; sum-- > 0;)
+            share[sum] = (share[sum] + (sum >= rank ? share[sum - rank] : 0)) / 2;
+    }
+    return most;
+}
+
+static double exact_below(size_t n, size_t v)
+{
+    double share[SUMS], below = 0;
+    size_t most = count_sums(n, share);
+    for (size_t sum = 0; sum <= v && sum <= most; sum++)
+        below += share[sum];
+    return PKI_MIN(below, 1);
+}
+
+double pki_wilcoxon_below(size_t n, double v)
+{
+    double count = (double)n, most = count * (count + 1) / 2;
+    if (v < 0)
+        return 0;
+    if (v >= most)
+        return 1;
+    if (n <= PKI_WILCOXON_EXACT)
+        return exact_below(n, (size_t)v);
+    double deviation = sqrt(count * (count + 1) * (2 * count + 1) / 24);
+    return pki_t_below((floor(v) + 0.5 - most / 2) / deviation, INFINITY);
+}
+
+/* By halves, where each probability is one formula. */
+static size_t critical_of_many(size_t n, double p)
+{
+    size_t low = 0, high = n * (n + 1) / 2;
+    while (low < high) {
+        size_t middle = low + (high - low + 1) / 2;
+        if (pki_wilcoxon_below(n, (double)middle) <= p)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+bool pki_wilcoxon_critical(size_t n, double p, size_t *v)
+{
+    double share[SUMS], below = 0;
+    if (n == 0 || pki_wilcoxon_below(n, 0) > p)
+        return false;
+    if (n > PKI_WILCOXON_EXACT) {
+        *v = critical_of_many(n, p);
+        return true;
+    }
+    size_t most = count_sums(n, share), sum = 0;
+    while (sum < most && PKI_MIN(below + share[sum], 1) <= p)
+        below += share[sum++];
+    *v = sum - 1;
+    return true;
 }

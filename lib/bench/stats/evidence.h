@@ -1,15 +1,17 @@
-/* lib/bench/stats/evidence.h - what replications say about a difference: intervals, p-values,
- * several decisions at once, and how many more replications it would take.
+/* lib/bench/stats/evidence.h - what replications say about a difference: intervals, p-values */
+#pragma once
+
+#include "bench/stats/samples.h"
+
+/* ---- what replications say about a difference ---- */
+
+/* Intervals, p-values, several decisions at once, and how many more replications it would take.
  *
  * A replication is one whole process run of a build (or a pair of them, or a stored run), never a
  * sample within one: those share the layout of one process run. Differences are logarithms of
  * ratios, so that twice as slow and twice as fast are equally far from 0.
  *
- * All of it is pure arithmetic on at most some hundred numbers.
- */
-#pragma once
-
-#include "bench/stats/sample_stats.h"
+ * All of it is pure arithmetic on at most some hundred numbers. */
 
 /* ---- distributions ---- */
 

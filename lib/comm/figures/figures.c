@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "base/compiler.h"
 
 pki_comm_figures *pki_comm_figures_create(void)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "comm/plugin/plugin.h"
-#include "comm/plugin/codes.h"
+#include "comm/plugin/contexts.h"
 #include "core/thread.h"
 
 static _Thread_local uint32_t own_tid;

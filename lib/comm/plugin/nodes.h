@@ -52,7 +52,7 @@ bool pki_nccl_was_open(uint64_t handle, uint64_t ticks);
 void pki_nccl_nodes_start(void); /* forgets what the last session knew */
 void pki_nccl_nodes_after_fork(void);
 
-/* ---- plugin/children.c ---- */
+/* ---- plugin/assemble.c ---- */
 
 #define PKI_NCCL_TASKS (PKI_NCCL_COLL | PKI_NCCL_P2P | PKI_NCCL_CE_COLL)
 
@@ -62,7 +62,7 @@ void pki_nccl_child_seen(pki_nccl_node *n, bool open);
 /* False: it is no child. */
 bool pki_nccl_child_ends(pki_nccl_node *n);
 
-/* ---- plugin/communicators.c ---- */
+/* ---- plugin/contexts.c ---- */
 
 /* The communicator of an event; NULL: it is nobody's any more. */
 pki_nccl_communicator *pki_nccl_communicator_of(uint32_t context);

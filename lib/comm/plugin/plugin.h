@@ -28,13 +28,13 @@
 
 #define PKI_NCCL_VARIABLE "NCCL_PROFILER_PLUGIN"
 
-/* ---- plugin/discovery.c ---- */
+/* ---- plugin/backend.c ---- */
 
 /* From here on a first communicator finds us, unless somebody else is to be found: false, and why
  * in reason, which otherwise says how it finds us. */
 bool pki_nccl_make_discoverable(const pki_config *config, bool named, char *reason, size_t size);
 
-/* ---- plugin/mask.c ---- */
+/* ---- plugin/contexts.c ---- */
 
 /* What the environment asks for (PK_NCCL_KERNEL_CH, PK_NCCL_PROXY_STEPS). */
 void pki_nccl_mask_choose(void);
@@ -103,7 +103,7 @@ void pki_nccl_emit_call(const pki_nccl_event *event);
 uint64_t pki_nccl_operations(void);
 void pki_nccl_emit_start(void);
 
-/* ---- plugin/tracks.c ---- */
+/* ---- plugin/emit.c ---- */
 
 /* A track where nothing is from *start on. *start is moved if all have something there. 0: there
  * are too many. */

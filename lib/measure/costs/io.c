@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/small_file.h"
+#include "base/files.h"
 
 bool pki_io_parse(const char *text, pki_io_counts *c)
 {

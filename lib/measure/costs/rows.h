@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stats/dist.h"
+#include "stats/buckets.h"
 
 /* What the kernel counts of a process (/proc/PID/io). */
 typedef struct pki_io_counts {

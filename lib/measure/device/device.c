@@ -1,6 +1,6 @@
 #include "measure/device/state.h"
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "base/compiler.h"
 #include "core/record.h"
 

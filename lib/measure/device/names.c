@@ -1,7 +1,7 @@
 /* lib/measure/device/names.c - distributions by kernel, and by the region that launched. */
 #include "measure/device/state.h"
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "base/compiler.h"
 #include "base/text.h"
 

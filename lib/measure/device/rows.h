@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stats/histogram.h"
+#include "stats/series.h"
 
 #define PKI_GPU_SHORT_NS 10000u      /* a kernel below that is a short one */
 #define PKI_GPU_LAUNCH_GAP_NS 50000u /* a gap up to that is one between launches */

@@ -13,7 +13,7 @@
 #include <pk/stats.h>
 
 #include "core/registry.h"
-#include "stats/values.h"
+#include "stats/tally.h"
 #include "comm/figures/figures.h"
 #include "measure/device/device.h"
 #include "measure/fold/timelines.h"

@@ -1,7 +1,7 @@
 /* lib/measure/fold/records.c - each record into the distributions. */
 #include <string.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "measure/fold/fold.h"
 #include "measure/fold/self_time.h"
 #include "measure/fold/plain.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/log.h"
 #include "core/inside.h"
 #include "measure/fold/fold.h"
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/log.h"
 #include "core/inside.h"
 #include "measure/fold/fold.h"
 

@@ -1,6 +1,6 @@
 #include "measure/fold/timelines.h"
 
-#include "base/array.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "base/compiler.h"
 
 #define GAP_MOST (366 * UINT64_C(86400000000000)) /* ns; a clock was set rather */

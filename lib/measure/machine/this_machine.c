@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "base/cpu_files.h"
+#include "base/processors.h"
 
 /* Up to size - 1 bytes from the beginning of a file, and a NUL. -1 and errno. */
 static ssize_t read_head(int fd, char *text, size_t size)

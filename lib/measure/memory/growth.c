@@ -1,7 +1,7 @@
 #include "measure/memory/growth.h"
 
 #include "base/compiler.h"
-#include "stats/trend.h"
+#include "stats/series.h"
 
 typedef struct floor {
     uint64_t seen, bytes;

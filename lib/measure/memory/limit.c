@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 #include "base/compiler.h"
-#include "base/small_file.h"
+#include "base/files.h"
 
 #define NONE ((uint64_t)1 << 60) /* version 1 writes the largest number of pages for no limit */
 

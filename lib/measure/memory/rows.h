@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "measure/memory/growth.h"
-#include "stats/dist.h"
+#include "stats/buckets.h"
 
 /* What libpk_alloc counted of a region's own: what was asked for while it was the innermost one. */
 typedef struct pki_memory_region {

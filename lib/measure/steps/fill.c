@@ -1,7 +1,7 @@
 #include "measure/steps/state.h"
 
 #include "base/compiler.h"
-#include "stats/histogram.h"
+#include "stats/series.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "core/overhead.h"
 #include "measure/kinds.h"
 #include "measure/machine/rows.h"
-#include "stats/histogram.h"
+#include "stats/series.h"
 
 /* One region's part in one step. */
 typedef struct pki_step_part {

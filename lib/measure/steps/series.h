@@ -5,7 +5,6 @@
 #pragma once
 
 #include "measure/summary.h"
-#include "stats/medians.h"
 #include "stats/series.h"
 
 #define PKI_STEP_SERIES_MOST 4096

@@ -1,6 +1,6 @@
 #include "measure/steps/state.h"
 
-#include "base/array.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "base/compiler.h"
 
 #define MOST PKI_STEP_SERIES_MOST

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "core/names.h"
 
 /* ---- of a region ---- */

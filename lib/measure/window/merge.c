@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "measure/overhead.h"
 #include "measure/thinned.h"
 #include "measure/verdict/verdict.h"
@@ -13,7 +13,7 @@
 #include "measure/window/course.h"
 #include "measure/window/named.h"
 #include "measure/whole_run.h"
-#include "stats/histogram.h"
+#include "stats/series.h"
 
 typedef struct region {
     uint32_t kind;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 
 /* FNV-1a */
 static uint32_t hash_of(const char *name, uint32_t kind)

@@ -4,7 +4,7 @@
 #include "stats/buckets.h"
 #include "stats/slot.h"
 
-#include "base/array.h"
+#include "base/memory.h"
 
 static const pki_member bucket_members[] = {
     PLAINS(pki_tally_bucket, key, count),

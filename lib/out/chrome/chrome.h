@@ -92,13 +92,13 @@ size_t pki_chrome_thread(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], ui
 typedef struct pki_chrome_run {
     const char *host, *program;
     int32_t rank, world_size;
-    int32_t local_rank, local_size, node; /* base/world.h */
+    int32_t local_rank, local_size, node; /* base/process.h */
     const char *job;                      /* NULL: not known */
     uint64_t start_unix;                  /* ns */
     uint64_t base_ns;                     /* CLOCK_MONOTONIC at ts 0 */
     const char *clock_name;
     const char *clock_reason; /* why the cycle counter is not trusted; "" or NULL: it is */
-    const char *clock_id;     /* base/world.h; NULL: not known */
+    const char *clock_id;     /* base/process.h; NULL: not known */
     double clock_hz, clock_step_ns, clock_uncertainty_ns, clock_ppm;
     bool complete;
     pk_counts counts;

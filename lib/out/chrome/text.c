@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "core/names.h"
 #include "out/emit.h"

@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "capture/choose.h"
+#include "capture/capture.h"
 #include "session/options/config.h"
 
 /* With captures: they arm it if the configuration says so, and somebody listens. */

@@ -8,7 +8,7 @@
 
 #include <limits.h>
 
-#include "capture/choose.h"
+#include "capture/capture.h"
 #include "history/format.h"
 #include "session/captures/capture_queue.h"
 #include "session/report/environment.h"

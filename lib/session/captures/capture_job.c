@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "core/names.h"
 #include "measure/shape.h"

@@ -1,7 +1,7 @@
 /* lib/session/captures/capture_job.h - from a wish to a file with a name. */
 #pragma once
 
-#include "capture/budget.h"
+#include "capture/capture.h"
 #include "session/captures/capture_file.h"
 #include "session/captures/capture_queue.h"
 #include "session/session.h"

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "capture/choose.h"
+#include "capture/capture.h"
 #include "session/session.h"
 
 #define PKI_CAPTURES_WAITING 64

@@ -10,10 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/log.h"
-#include "base/spawn.h"
-#include "capture/budget.h"
+#include "base/process.h"
+#include "capture/capture.h"
 #include "core/inside.h"
 #include "session/activity.h"
 #include "session/captures/arming.h"

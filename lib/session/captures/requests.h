@@ -2,7 +2,7 @@
  * from outside, through words in the arena's header (pk capture). */
 #pragma once
 
-#include "capture/choose.h"
+#include "capture/capture.h"
 #include "session/session.h"
 
 /* From here on somebody listens; NULL: nobody. */

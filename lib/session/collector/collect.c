@@ -5,9 +5,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "base/error.h"
 #include "base/log.h"
-#include "base/spawn.h"
+#include "base/process.h"
 #include "core/inside.h"
 #include "measure/figure.h"
 #include "session/backend.h"

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/log.h"
-#include "base/mem.h"
+#include "base/memory.h"
 #include "core/close.h"
 #include "measure/fold/order.h"
 #include "out/chrome/span.h"

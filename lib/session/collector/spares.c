@@ -2,7 +2,7 @@
 
 #include <pk/region.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 
 #define SHARE 16u            /* of the arena, at most */
 #define LOOK_NS 50000000u    /* a rate is looked at over so long */

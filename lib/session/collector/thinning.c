@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "base/log.h"
 #include "core/thin.h"
 #include "measure/figure.h"

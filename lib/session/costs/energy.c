@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/small_file.h"
+#include "base/files.h"
 #include "measure/costs/energy.h"
 
 #define PERIOD 100000000u /* ns */

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "base/array.h"
-#include "base/topdown.h"
+#include "base/memory.h"
+#include "base/processors.h"
 #include "core/events.h"
 #include "core/names.h"
 #include "core/thin.h"

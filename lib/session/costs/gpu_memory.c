@@ -6,7 +6,7 @@
 
 #include <pk/counter.h>
 
-#include "base/driver.h"
+#include "base/loader.h"
 #include "core/names.h"
 #include "session/activity.h"
 #include "session/service.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <sys/syscall.h>
 
-#include "base/small_file.h"
+#include "base/files.h"
 #include "core/phase.h"
 #include "core/sampler.h"
 #include "measure/costs/io.h"

@@ -12,8 +12,8 @@
 #include <pk/counter.h>
 
 #include "alloc/interface.h"
-#include "base/dl.h"
-#include "base/small_file.h"
+#include "base/loader.h"
+#include "base/files.h"
 #include "core/innermost.h"
 #include "core/names.h"
 #include "measure/memory/course.h"

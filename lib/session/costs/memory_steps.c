@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/small_file.h"
+#include "base/files.h"
 #include "core/counter.h"
 #include "core/registry.h"
 

@@ -18,11 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/log.h"
-#include "base/mem.h"
-#include "base/own.h"
-#include "base/small_file.h"
+#include "base/memory.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "measure/goodput/line.h"
 #include "out/target.h"

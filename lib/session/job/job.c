@@ -7,9 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/log.h"
-#include "base/stderr.h"
+#include "base/files.h"
 #include "out/file.h"
 #include "out/report/report.h"
 #include "session/collector/collect.h"

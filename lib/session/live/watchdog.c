@@ -9,10 +9,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "base/detached.h"
-#include "base/error.h"
+#include "base/process.h"
 #include "base/log.h"
-#include "base/spawn.h"
 #include "core/inside.h"
 #include "session/job/goodput_account.h"
 #include "session/live/hang.h"

@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
-#include "base/variable.h"
-#include "history/layout.h"
+#include "history/history.h"
 #include "out/gz.h"
 #include "session/options/config_captures.h"
 #include "session/options/config_collector.h"

@@ -8,8 +8,8 @@
 
 #include <pk/session.h>
 
-#include "base/world.h"
-#include "capture/clauses.h"
+#include "base/process.h"
+#include "capture/capture.h"
 #include "measure/machine/peak.h"
 
 #define PKI_MEMORY_DEFAULT ((uint64_t)1 << 30)

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
-#include "history/layout.h"
+#include "history/history.h"
 #include "out/gz.h"
 #include "session/captures/capture_path.h"
 #include "session/options/config_text.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/variable.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "session/options/config_text.h"
 
 static bool read_processor(const char **at, unsigned long *number)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/error.h"
+#include "base/log.h"
 #include "session/options/config_text.h"
 
 static pk_status read_costs(pki_config *c, const pk_options *o)

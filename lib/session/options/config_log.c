@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-#include "base/error.h"
 #include "base/log.h"
-#include "base/variable.h"
+#include "base/text.h"
 
 static pk_status read_level(const pk_options *o, pk_log_level *level)
 {

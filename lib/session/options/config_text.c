@@ -2,9 +2,8 @@
 
 #include <stdio.h>
 
-#include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
-#include "base/variable.h"
 
 pki_config_text pki_config_text_of(const char *given, const char *field, const char *variable)
 {

@@ -5,7 +5,7 @@
 
 #include <pk/status.h>
 
-#include "base/world.h"
+#include "base/process.h"
 
 /* An option's text, NULL for none, and what it is called. */
 typedef struct pki_config_text {

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
-#include "base/cpu_files.h"
+#include "base/processors.h"
 
 #define INTERVAL UINT64_C(1000000000) /* ns */
 #define THREADS_MOST 512u             /* looked at */

@@ -3,12 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arguments.h"
-#include "base/error.h"
-#include "base/executable.h"
-#include "base/host.h"
-#include "base/revision.h"
-#include "base/variable.h"
+#include "base/text.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/files.h"
 
 #define COMMAND_MOST 2000
 

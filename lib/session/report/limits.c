@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/host.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "measure/machine/roofline.h"
 #include "session/options/config_text.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/stderr.h"
+#include "base/log.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "out/file.h"
 #include "out/report/report.h"

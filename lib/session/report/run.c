@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/log.h"
 #include "core/names.h"
 #include "session/duplicates.h"
 #include "session/trace/output.h"

@@ -6,7 +6,7 @@
 #include "core/names.h"
 #include "measure/thinned.h"
 #include "session/collector/thinning.h"
-#include "stats/histogram.h"
+#include "stats/series.h"
 #include "stats/slot.h"
 
 typedef pki_summary_builder builder;

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "core/registry.h"
 

@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "base/error.h"
 #include "base/log.h"
-#include "base/mem.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "out/file.h"
 #include "out/target.h"

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "out/part_name.h"
 #include "out/target.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "core/names.h"
 #include "measure/steps/cut.h"

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "measure/window/complete.h"
 #include "measure/window/merge.h"

@@ -1,23 +1,19 @@
-/* tools/bench/ab/ab.h - two builds in turn, launched many times: pk bench-ab.
- *
- * A process run is one replication: it loads code and allocates buffers anew, and where those come
+/* tools/bench/ab/ab.h - two builds in turn, launched many times: pk bench-ab */
+#pragma once
+
+#include "bench/bench_file.h"
+#include "bench/compare_options.h"
+
+/* ---- two builds in turn, launched many times: pk bench-ab ---- */
+
+/* A process run is one replication: it loads code and allocates buffers anew, and where those come
  * to lie moves some kernels by more than the change that is looked for. Both builds run close to
  * each other in time, in the order old new, new old, ..., so that a drift of the machine hits both
  * alike.
  *
  *   processes     each is of one build; one of the other build is its partner
  *   one process   each loads both builds, as shared objects, into namespaces of their own, and
- *                 alternates short batches of them: what the machine does meanwhile cancels out
- */
-#pragma once
-
-#include "bench/bench_file.h"
-#include "bench/compare_options.h"
-
-#define AB_THRESHOLD 0.01
-#define AB_RUNS 40
-#define AB_RUNS_LEAST 8 /* pairs for which signed ranks can say anything at 0.01 */
-#define AB_TIME 2.0
+ *                 alternates short batches of them: what the machine does meanwhile cancels out */
 
 typedef struct ab_wish {
     compare_wish shared;
@@ -44,15 +40,8 @@ typedef struct ab_session {
     char folder[64];     /* for what process runs write; removed with the session */
 } ab_session;
 
-/* ab/run.c: all of it; the exit status. */
-int ab_run(const ab_wish *wish);
-
 /* Does process run or pair number `n` (from 0) begin with the new build? old new, new old, ... */
 bool ab_new_first(size_t n);
-
-/* The machine, the moment and the options of a build's process runs that write no file themselves.
- */
-void ab_describe(bench_file *build, const ab_wish *wish);
 
 double ab_now(void);                  /* s */
 bool ab_is_over(const ab_session *s); /* the budget is used up, and was enough for one */
@@ -60,13 +49,13 @@ void ab_show_progress(ab_session *s);
 bool ab_is_interrupted(void);
 
 /* Makes all process runs. False, and why. */
-bool ab_run_processes(ab_session *s, complaint *why);      /* ab/processes.c */
-bool ab_run_in_one_process(ab_session *s, complaint *why); /* ab/one_process.c */
+bool ab_run_processes(ab_session *s, complaint *why);      /* ab/launch.c */
+bool ab_run_in_one_process(ab_session *s, complaint *why); /* ab/launch.c */
 
 /* Is it a shared object that can be loaded (and not a program)? False, and why not in words. */
 bool ab_is_loadable(const char *path, complaint *why);
 
-/* ab/child.c: a process whose stdout and stderr go to a file, and that is over when it has closed
+/* ab/launch.c: a process whose stdout and stderr go to a file, and that is over when it has closed
  * `fd`. */
 typedef struct ab_child {
     int pid;

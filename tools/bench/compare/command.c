@@ -4,7 +4,7 @@
 #include "command.h"
 #include "bench/compare_options.h"
 #include "memory.h"
-#include "read/json_read.h"
+#include "read/json.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,18 +1,21 @@
 /* tools/bench/compare/compare.h - files of benchmarks against each other: which became slower, as
- * far as the files can tell.
+ * far as anybody can tell */
+#pragma once
+
+#include <stdio.h>
+
+#include "bench/bench_file.h"
+#include "bench/stats/decision.h"
+
+/* ---- files of benchmarks against each other ---- */
+
+/* Which became slower, as far as the files can tell.
  *
  * Files of one A/B (pk bench-ab) hold process runs in pairs, close to each other in time: their
  * ratios are the replications. Other files are runs at different moments, each one replication
  * however many samples it has; with several runs on the old side (a baseline's) the spread between
  * them decides, and with one on each side the allowance does: how far runs of one build lie apart
- * on a machine that nobody has measured.
- */
-#pragma once
-
-#include "bench/bench_file.h"
-#include "bench/stats/decision.h"
-
-#include <stdio.h>
+ * on a machine that nobody has measured. */
 
 #define COMPARE_THRESHOLD 0.02
 #define COMPARE_ALPHA 0.01
@@ -59,31 +62,18 @@ bool compare_files(const bench_file *const *olds, size_t old_count, const bench_
                    const compare_options *options, comparison *out, complaint *why);
 void comparison_finish(comparison *c);
 
-/* compare/replications.c: what the files say about one benchmark, as row's times, runs and
- * evidence. */
-typedef struct compare_source {
-    const bench_series *const *olds; /* NULL where an old file lacks it */
-    size_t old_count;
-    const bench_series *new_series; /* NULL likewise */
-    compare_way way;
-    double moments;
-    bool cpu;
-} compare_source;
-
-void compare_replications(const compare_source *from, compare_row *row);
-
 /* ---- showing it; errors stick to the stream ---- */
 
 /* Two files: one comparison. A chain of n: for each but the first, with the one before it and with
  * the first, 2 (n - 1) comparisons. */
 typedef void compare_show(const comparison *steps, size_t count, FILE *file);
 
-compare_show compare_text;     /* compare/text.c */
-compare_show compare_markdown; /* compare/markdown.c */
-compare_show compare_json;     /* compare/json.c, docs/bench-format.md */
-compare_show compare_junit;    /* compare/junit.c */
+compare_show compare_text;     /* compare/forms.c */
+compare_show compare_markdown; /* compare/forms.c */
+compare_show compare_json;     /* compare/forms.c, docs/bench-format.md */
+compare_show compare_junit;    /* compare/forms.c */
 
-/* compare/format.c: for all of them, in words. */
+/* compare/forms.c: for all of them, in words. */
 typedef struct compare_string {
     char text[256];
 } compare_string;

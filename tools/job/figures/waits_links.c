@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "bench/stats/sample_stats.h"
+#include "bench/stats/samples.h"
 #include "job/verdicts/crowd.h"
 #include "memory.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
-#include "bench/stats/sample_stats.h"
+#include "bench/stats/samples.h"
 #include "memory.h"
 
 #define MOST 4095 /* thousandths of the median that two characters hold */

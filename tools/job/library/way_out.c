@@ -2,7 +2,7 @@
  * memory what is going on is given up, and the program goes on. */
 #include "job/library/way_out.h"
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "base/compiler.h"
 #include "memory.h"
 

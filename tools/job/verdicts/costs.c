@@ -6,7 +6,7 @@
 
 #include "base/compiler.h"
 #include "memory.h"
-#include "stats/select.h"
+#include "stats/series.h"
 
 /* Of the ranks of a role in a block and a stage: how many there are, and those in the middle, which
  * any one of them can be left out of. */

@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench/stats/sample_stats.h"
+#include "bench/stats/samples.h"
 
 #define JOB_LATE_LEAST 0.03
 #define JOB_LATE_SURELY 0.02

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
-#include "bench/stats/sample_stats.h"
+#include "bench/stats/samples.h"
 #include "job/verdicts/costs.h"
 #include "job/verdicts/crowd.h"
 #include "job/verdicts/link_ends.h"

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
-#include "bench/stats/sample_stats.h"
+#include "bench/stats/samples.h"
 #include "job/read/roles.h"
 #include "memory.h"
-#include "stats/select.h"
+#include "stats/series.h"
 
 #define TURNS 5
 #define PURE 0.75 /* of a block on one processor: says something of that */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
-#include "bench/stats/sample_stats.h"
+#include "bench/stats/samples.h"
 #include "memory.h"
 
 static int by_number(const void *x, const void *y)

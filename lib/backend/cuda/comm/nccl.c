@@ -7,7 +7,7 @@
 
 #include "backend/cuda/comm/group.h"
 #include "backend/cuda/comm/pending.h"
-#include "backend/cuda/reasons.h"
+#include "backend/cuda/harvest.h"
 #include "core/join.h"
 
 #define IN_PROGRESS 7 /* ncclInProgress */

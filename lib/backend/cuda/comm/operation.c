@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
-#include "base/free_list.h"
+#include "base/memory.h"
 
 /* ---- parts beyond the first ---- */
 

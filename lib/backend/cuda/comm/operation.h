@@ -3,7 +3,7 @@
  * The payload (lib/comm/model/operation.h) lies beside the pair: its thread writes it before it
  * leaves the mark of the begin, the collector reads it behind it. What a group did is more than one
  * word: the pair has the first part, which names the next. Parts come from a list without a lock
- * like the pairs' (cuda/pool.h), and go back with their pair.
+ * like the pairs' (cuda/lane.h), and go back with their pair.
  *
  * A pair that a capture recorded has an operation that never was enqueued: a pattern of those that
  * the replays do, which count as they are emitted.
