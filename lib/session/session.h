@@ -68,6 +68,8 @@ typedef struct pki_session {
     bool collecting;
     bool stopping;    /* under the wake lock */
     uint32_t fullest; /* most records that the last round found in one ring */
+    bool growing;     /* a ring that is used has pages that nobody has touched yet */
+    uint64_t arena_checked;
 } pki_session;
 
 extern pki_session pki_the_session;

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 static pk_region region = PK_REGION("work");
 
 /* 0: there is none. */
@@ -121,6 +123,47 @@ static void where_it_is_told_to(void **state)
     stop_and_count();
 }
 
+/* How often it has gone to sleep so far; 0: an emulator's /proc. */
+static unsigned sleeps_of(pid_t thread)
+{
+    static const char key[] = "voluntary_ctxt_switches:";
+    char path[64], line[128];
+    unsigned times = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", (int)thread);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, key, sizeof key - 1) == 0)
+            times = (unsigned)strtoul(line + sizeof key - 1, NULL, 10);
+    if (file)
+        fclose(file);
+    return times;
+}
+
+static void record_slowly(unsigned ms)
+{
+    for (unsigned i = 0; i < ms; i++, usleep(1000))
+        record(1);
+}
+
+/* It was ten times a second as soon as anything was recorded. Rounds for the clock are four in the
+ * first second. */
+static void little_to_do(void **state)
+{
+    (void)state;
+    assert_int_equal(pk_start(pk_options(.backends = "none")), PK_OK);
+    record_slowly(1000);
+    pid_t thread = collector();
+    unsigned before = thread ? sleeps_of(thread) : 0;
+    uint64_t since = pki_monotonic_ns();
+    record_slowly(2000);
+    unsigned seconds = (unsigned)((pki_monotonic_ns() - since + 500000000) / 1000000000);
+    unsigned times = thread ? sleeps_of(thread) - before : 0;
+    assert_int_equal(pk_stop(), PK_OK);
+    if (!before)
+        skip();
+    assert_in_range(times, seconds, 4 * seconds + 2);
+}
+
 static uint32_t warnings;
 
 static void hear(void *user, pk_log_level level, const char *message)
@@ -158,6 +201,7 @@ int main(void)
         cmocka_unit_test_teardown(nobody_but_flush, stop_session),
         cmocka_unit_test_teardown(exit_without_a_collector, stop_session),
         cmocka_unit_test_teardown(where_it_is_told_to, stop_session),
+        cmocka_unit_test_teardown(little_to_do, stop_session),
         cmocka_unit_test_teardown(a_processor_that_is_not_there, stop_session),
         cmocka_unit_test_teardown(what_makes_no_sense, stop_session),
     };

@@ -15,14 +15,16 @@
 #include "session/collector/toll.h"
 #include "session/service.h"
 
-/* Each round costs its wake-up, 5 to 20 us. Who fills a ring rings (core/ring.c), so without
- * records it is the trace's freshness alone that asks for rounds. What devices and libraries tell
- * has to be fetched before their pools are empty, and they do not ring: a ring's worth of records,
- * one every 150 ns, is the time for that. */
+/* Each round costs its wake-up, 5 to 20 us, and as much again for code that is in no cache. Who
+ * fills a ring rings (core/ring.c), so without records it is the trace's freshness alone that asks
+ * for rounds. What devices and libraries tell has to be fetched before their pools are empty, and
+ * they do not ring: a ring's worth of records, one every 150 ns, is the time for that. */
 #define RECORD_NS 150u
 #define SHORTEST_ROUND_NS 500000u
 #define LONGEST_ROUND_NS 100000000u
 #define IDLE_ROUND_NS 250000000u
+#define QUIET_ROUND_NS 500000000u
+#define LITTLE 8u /* a part of a ring, in a round */
 #define JUMP_NS 10000000u
 
 static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -76,9 +78,23 @@ static uint64_t clock_check_ns(const pki_session *s)
     return pki_saturating_sub(pki_load(&s->next_clock_check), now); /* a flush may be checking */
 }
 
+/* A quarter of a ring rings. So what asks for more rounds is what would come too late by then:
+ * pages to be brought in before their owner is there, captures, what holds overhead_max, and files
+ * that others read while the run goes on. */
+static uint64_t usual_ns(const pki_session *s)
+{
+    const pki_config *c = &s->config;
+    uint64_t found = pki_load(&s->fullest);
+    bool watched = s->history || s->thinning || s->writing;
+    if (found && (watched || s->growing || found > c->ring_records / LITTLE))
+        return LONGEST_ROUND_NS;
+    bool told = watched || c->windows[0] || c->metrics[0] || c->goodput[0];
+    return told ? IDLE_ROUND_NS : QUIET_ROUND_NS;
+}
+
 static uint64_t round_ns(const pki_session *s)
 {
-    uint64_t ns = pki_load(&s->fullest) ? LONGEST_ROUND_NS : IDLE_ROUND_NS;
+    uint64_t ns = usual_ns(s);
     uint64_t wanted = __atomic_exchange_n(&within, 0u, __ATOMIC_RELAXED);
     ns = PKI_MIN(ns, (uint64_t)s->config.flush_ms * 1000000);
     ns = PKI_MIN(ns, clock_check_ns(s));

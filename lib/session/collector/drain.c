@@ -21,13 +21,19 @@
 #define POPULATE_AHEAD                                                                             \
     262144u /* bytes of ring brought in at a time, before their owner gets there */
 
+#define ARENA_CHECK_NS 1000000000u /* whoever has more of it looks by itself */
+
 #define LITTLE 128u /* records that a thread on its way out may format */
 
 /* The owner is about to reach pages that nobody has touched yet. */
-static void populate_ahead(pki_thread *t)
+static void populate_ahead(pki_session *s, pki_thread *t)
 {
     uint64_t have = pki_load(&t->populated);
-    if (have >= t->ring_bytes || pki_thread_head(t) + have / 2 < have)
+    if (have >= t->ring_bytes)
+        return;
+    uint64_t soon = 8 * (uint64_t)pki_load(&s->fullest) * sizeof(pki_record);
+    s->growing |= pki_thread_head(t) + soon > have; /* at this rate, before a longer round ends */
+    if (pki_thread_head(t) + have / 2 < have)
         return;
     uint64_t bytes = PKI_MIN(POPULATE_AHEAD, t->ring_bytes - have);
     pki_mem_populate((char *)t->home + have, bytes);
@@ -71,9 +77,13 @@ static bool time_to_write(const pki_session *s)
 }
 
 /* What has been recorded stays and is written; but nothing more can be had. */
-static void check_arena(pki_session *s)
+static void check_arena(pki_session *s, bool now)
 {
-    if (s->arena_lost || pki_own_check(&s->arena->spans.file))
+    uint64_t t = pki_monotonic_ns();
+    if (s->arena_lost || (!now && t - s->arena_checked < ARENA_CHECK_NS))
+        return;
+    s->arena_checked = t;
+    if (pki_own_check(&s->arena->spans.file))
         return;
     s->arena_lost = true;
     pki_log(PK_LOG_ERROR,
@@ -85,8 +95,9 @@ static void check_arena(pki_session *s)
 void pki_drain_round(pki_session *s, bool write_now)
 {
     pki_output_round(s);
-    check_arena(s);
+    check_arena(s, write_now);
     pki_store(&s->fullest, 0u);
+    s->growing = false;
     pki_history_round(s->history);
     pki_services_each(drain, (s));
     fold();
@@ -94,7 +105,7 @@ void pki_drain_round(pki_session *s, bool write_now)
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
         pki_drain_ring(s, t, true);
-        populate_ahead(t);
+        populate_ahead(s, t);
     }
     pki_output_commit(s);
     recycle(s);

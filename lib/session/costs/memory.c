@@ -23,7 +23,10 @@
 #include "session/costs/memory_steps.h"
 #include "session/service.h"
 
-#define INTERVAL 100000000u /* ns */
+/* A row of the course is of a run's length, so is the time between two looks, ns. */
+#define INTERVAL 100000000u
+#define INTERVAL_MOST 1000000000u
+#define LOOKS 128u
 
 /* What libpk_alloc had counted at some moment. */
 typedef struct counted {
@@ -33,6 +36,7 @@ typedef struct counted {
 
 static struct {
     uint64_t looked; /* CLOCK_MONOTONIC, ns; 0: not in this session */
+    uint64_t started;
     pki_memory_course course;
     const pki_alloc_interface *alloc;  /* NULL: not loaded, or it counts nothing... */
     const char *uncounted;             /* ...for this reason */
@@ -129,7 +133,7 @@ static void reset(void)
 static bool read_pages(pki_memory_look *look)
 {
     char text[128], *end;
-    if (!pki_small_file("/proc/self/statm", text, sizeof text))
+    if (!pki_small_file_once("/proc/self/statm", text, sizeof text))
         return false;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     strtoull(text, &end, 10);
@@ -194,13 +198,20 @@ static void emit_counters(const pki_memory_look *look, bool now)
         pki_activity_counter(&allocated, (double)m.alloc->total());
 }
 
+static uint64_t interval_at(uint64_t t)
+{
+    uint64_t share = m.started ? (t - m.started) / LOOKS : 0;
+    return PKI_MIN(PKI_MAX(share, INTERVAL), INTERVAL_MOST);
+}
+
 static void look(const pki_session *s, bool now)
 {
     pki_memory_look seen;
     uint64_t t = pki_monotonic_ns();
-    if ((!now && t - m.looked < INTERVAL) || !read_process(s, &seen))
+    if ((!now && t - m.looked < interval_at(t)) || !read_process(s, &seen))
         return;
     m.looked = t;
+    m.started = m.started ? m.started : t;
     bool early = pki_memory_course_see(&m.course, &seen);
     poll_regions(early);
     pki_gpu_memory_poll(seen.steps, early);
