@@ -290,12 +290,6 @@ bool process_open_shared(int pid, process_take_file *take, void *user)
 
 /* ---- the processes that `pk top`, `pk where` and `pk capture` are asked about ---- */
 
-/* Where a pointer stored in the arena points to; nothing is said about whether that exists. */
-static inline uint64_t target_offset(const target *t, const void *pointer)
-{
-    return (uint64_t)(uintptr_t)pointer - t->header->base;
-}
-
 /* ---- reading ---- */
 
 bool target_read(const target *t, uint64_t offset, void *to, size_t bytes)
