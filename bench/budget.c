@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "core/overhead.h"
 #include "measure/thinned.h"
 
 #include "harness.h"
@@ -107,7 +108,7 @@ typedef struct way {
 } way;
 
 static pk_stats stats;
-static double clock_step_ns;
+static double clock_step_ns, pair_ns;
 
 /* As a session has it. */
 static double measure_clock_step(void)
@@ -119,6 +120,7 @@ static double measure_clock_step(void)
     while (b.ns - a.ns < 10000000)
         b = pki_clock_read(monotonic);
     pki_clock_map_init(&map, monotonic, a, b);
+    pair_ns = pki_measure_region_ns(monotonic);
     return (double)pki_clock_step(monotonic) * pki_clock_unit_ns(&map);
 }
 
@@ -129,7 +131,7 @@ static void look(way *w, uint64_t calls, const way *truth)
     w->wrong += stats.count != calls;
     w->untimed = (double)stats.untimed / (double)stats.count;
     w->error = stats.sampling_error;
-    const pki_region_thinned said = pki_region_thinned_of(&stats, 0, clock_step_ns);
+    const pki_region_thinned said = pki_region_thinned_of(&stats, 0, clock_step_ns, pair_ns);
     const double *ranges[QUANTILES] = {said.p50, said.p90, said.p99};
     for (int i = 0; i < QUANTILES; i++) {
         w->quantiles[i] = (double)pk_stats_quantile(&stats, shares[i]);

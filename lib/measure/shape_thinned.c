@@ -4,7 +4,7 @@
 #define RANGE(m)                                                                                   \
     PLAIN_AS(#m "_low", pki_region_thinned, m[0]), PLAIN_AS(#m "_high", pki_region_thinned, m[1])
 static const pki_member region_thinned_members[] = {
-    PLAINS(pki_region_thinned, calls, untimed, untraced, error, sum_error),
+    PLAINS(pki_region_thinned, calls, untimed, untraced, error, sum_error, call_error),
     RANGE(p50),
     RANGE(p90),
     RANGE(p95),

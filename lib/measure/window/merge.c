@@ -281,7 +281,8 @@ static bool fill_regions(pki_windows *all, pki_summary *out)
                                 .self = r->self,
                                 .bytes = r->bytes,
                                 .flops = r->flops};
-        row->thinned = pki_region_thinned_of(&all->stats, 0, out->run.clock_step_ns);
+        row->thinned =
+            pki_region_thinned_of(&all->stats, 0, out->run.clock_step_ns, all->toll.region_ns);
         if (!row->name || !pki_histogram_of_times(&r->sum.buckets, &row->histogram) ||
             !pki_window_sum_add(&row->exact, &r->sum))
             return false;

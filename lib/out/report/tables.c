@@ -1,4 +1,5 @@
 #include "out/columns.h"
+#include "measure/thinned.h"
 #include "measure/whole_run.h"
 #include "out/report/sections.h"
 
@@ -76,7 +77,9 @@ static void put_thinned(const pki_region_row *r, FILE *file)
         fprintf(file, "      1 of %s calls timed: total +- ",
                 COUNT(timed ? (r->time.count + timed / 2) / timed : r->time.count));
         fprintf(file, "%s,",
-                pki_figure_percent(r->time.sum > 0 ? t->sum_error / r->time.sum : 0).text);
+                pki_figure_percent(
+                    r->time.sum > 0 ? pki_thinned_sum_range(t, r->time.count) / r->time.sum : 0)
+                    .text);
         fprintf(file, " p50 %s to", TIGHT(t->p50[0]));
         fprintf(file, " %s,", TIGHT(t->p50[1]));
         fprintf(file, " p99 %s to", TIGHT(t->p99[0]));

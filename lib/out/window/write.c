@@ -25,7 +25,7 @@ static bool put_region(pki_window_line *l)
         return false;
     pki_window_region *row = &w->regions[l->row++];
     row->time = pki_window_sum_dist(&row->exact, &l->stats);
-    row->thinned = pki_region_thinned_of(&l->stats, 0, w->run.clock_step_ns);
+    row->thinned = pki_region_thinned_of(&l->stats, 0, w->run.clock_step_ns, w->overhead.region_ns);
     pki_json_object(&l->json, NULL, &pki_window_region_shape, row);
     return true;
 }

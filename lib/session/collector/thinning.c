@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "core/thin.h"
 #include "measure/figure.h"
+#include "measure/thinned.h"
 #include "measure/thinning.h"
 #include "session/costs/events.h"
 #include "session/collector/toll.h"
@@ -22,7 +23,6 @@
 #define FOLD_NS 30.0
 #define FORMAT_NS 60.0
 #define IN_VAIN_MOST 8u /* looks */
-#define TIMED_PAIRS 2.5 /* a timed call of a thinned region, in pairs on the fast path */
 
 typedef struct seen {
     uint64_t count, untimed; /* of calls, up to the last look */
@@ -56,7 +56,7 @@ static pk_status open_thinning(pki_session *s)
     double bound = s->config.overhead_max - pki_events_bound(&s->config);
     pki_thinning_init(&now.thinning, bound, s->writing,
                       (pki_thin_costs){.pair = pair,
-                                       .timed = TIMED_PAIRS * pair,
+                                       .timed = PKI_TIMED_PAIRS * pair,
                                        .counted = s->toll.counted_ns,
                                        .pair_hidden = hidden.pair,
                                        .counted_hidden = hidden.counted,

@@ -28,14 +28,15 @@ static bool fill_region(builder *g, pki_region_row *row, uint32_t id)
     pki_window_sum exact = {0};
     bool fits = pki_window_sum_of_stats(g->stats, &exact);
     pki_stats_finish(g->stats, 1);
-    *row = (pki_region_row){.name = strndup(name->name, name->length),
-                            .kind = name->kind,
-                            .time = pki_stats_dist(g->stats),
-                            .self = g->stats->self,
-                            .bytes = g->stats->bytes,
-                            .flops = g->stats->flops,
-                            .thinned = pki_region_thinned_of(g->stats, 0, clock_step_of(g)),
-                            .exact = exact};
+    *row = (pki_region_row){
+        .name = strndup(name->name, name->length),
+        .kind = name->kind,
+        .time = pki_stats_dist(g->stats),
+        .self = g->stats->self,
+        .bytes = g->stats->bytes,
+        .flops = g->stats->flops,
+        .thinned = pki_region_thinned_of(g->stats, 0, clock_step_of(g), g->session->toll.region_ns),
+        .exact = exact};
     return fits && row->name && pki_histogram_of_times(&row->exact.buckets, &row->histogram);
 }
 
@@ -60,7 +61,8 @@ bool pki_summary_add_regions(builder *g)
         if (!fill_region(g, row, id))
             return false;
         row->span = pki_spans_row(&g->fold->spans, id, row->self ? 0 : row->time.count);
-        row->thinned = pki_region_thinned_of(g->stats, pki_thinning_excluded(id), clock_step_of(g));
+        row->thinned = pki_region_thinned_of(g->stats, pki_thinning_excluded(id), clock_step_of(g),
+                                             g->session->toll.region_ns);
         row->gpu = pki_device_region_spans(g->fold->device, id);
         row->kernels = pki_device_region_kernels(g->fold->device, id);
         row->threads = pki_fold_threads(g->fold, id);

@@ -11,3 +11,9 @@ static inline uint64_t pki_cycle_counter(void)
 {
     return 0;
 }
+
+/* Behind all that comes before, and before all that comes behind: for edges that are few. */
+static inline uint64_t pki_cycle_counter_ordered(void)
+{
+    return 0;
+}
