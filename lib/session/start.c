@@ -52,7 +52,7 @@ static void begin_clock(pki_session *s, pki_clock_sample first, uint64_t step_ti
     s->next_clock_check = 0;
 }
 
-/* The last thing before there is a time to record: all else is made ready in the meantime, by a
+/* The last thing before threads may record: as much as can be is made ready in the meantime, by a
  * clock whose zero is right and whose rate is a guess. */
 static void calibrate(pki_session *s, pki_clock_sample first)
 {
@@ -107,7 +107,7 @@ static pk_status open_registry(pki_session *s)
 }
 
 /* All but who takes what is recorded. */
-static pk_status make_ready(pki_session *s)
+static pk_status make_ready(pki_session *s, pki_clock_sample first)
 {
     s->toll.region_ns = pki_measure_region_ns(s->config.monotonic);
     pk_status status = pki_drain_open(s);
@@ -115,11 +115,12 @@ static pk_status make_ready(pki_session *s)
     pki_paths_anchor(s->trace_at);
     if (!status)
         pki_session_history_open(s);
-    status = status ? status : open_registry(s);
-    status = status ? status : pki_services_open(s);
     if (!status)
         pki_backends_foresee(&s->config);
-    return status;
+    if (!status)
+        calibrate(s, first);
+    status = status ? status : open_registry(s);
+    return status ? status : pki_services_open(s);
 }
 
 /* The gate opens last but one: with the collector there is somebody to take what is recorded. */
@@ -152,9 +153,7 @@ static pk_status open_session(pki_session *s, const pk_options *options)
         pki_paths_anchor(s->config.report);
     describe_in_arena(s);
     begin_clock(s, first, pki_clock_step(s->config.monotonic));
-    status = make_ready(s);
-    if (!status)
-        calibrate(s, first);
+    status = make_ready(s, first);
     status = status ? status : open_gate(s);
     return status ? undo(s, status) : PK_OK;
 }

@@ -224,7 +224,7 @@ static double waits_of(size_t rank)
 {
     double sum = 0;
     for (int sort = 0; sort < JOB_WAITS; sort++)
-        sum += of(sort, rank);
+        sum += of((job_wait)sort, rank);
     return sum;
 }
 

@@ -2,7 +2,6 @@
  * one that the kernel does not trust, and that it has jumped. */
 #include "folder.h"
 #include "session.h"
-#include "valgrind.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -103,28 +102,11 @@ static void tells_of_a_jump_once(void **state)
     assert_non_null(strstr(said[before], "has jumped: it is 5.00 s away"));
 }
 
-/* The millisecond in which the clock is compared is the time for all else. */
-static void an_empty_session_takes_two_milliseconds(void **state)
-{
-    uint64_t least = UINT64_MAX;
-    (void)state;
-    if (is_slow())
-        skip();
-    for (int i = 0; i < 100 && least > 2000000; i++) {
-        uint64_t before = pki_monotonic_ns();
-        assert_int_equal(pk_start(NULL), PK_OK);
-        assert_int_equal(pk_stop(), PK_OK);
-        least = PKI_MIN(least, pki_monotonic_ns() - before);
-    }
-    assert_in_range(least, 0, 2000000);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(says_why_it_is_not_the_counter, begin_quietly,
                                         leave_folder),
-        cmocka_unit_test(an_empty_session_takes_two_milliseconds),
         cmocka_unit_test_setup_teardown(warns_who_insists, begin_quietly, leave_folder),
         cmocka_unit_test_setup_teardown(tells_of_a_jump_once, begin_quietly, leave_folder),
     };
