@@ -32,7 +32,8 @@ static void populate_ahead(pki_session *s, pki_thread *t)
     if (have >= t->ring_bytes)
         return;
     uint64_t soon = 8 * (uint64_t)pki_load(&s->fullest) * sizeof(pki_record);
-    s->growing |= pki_thread_head(t) + soon > have; /* at this rate, before a longer round ends */
+    if (pki_thread_head(t) + soon > have)
+        pki_store(&s->growing, true); /* at this rate, before a longer round ends */
     if (pki_thread_head(t) + have / 2 < have)
         return;
     uint64_t bytes = PKI_MIN(POPULATE_AHEAD, t->ring_bytes - have);
@@ -97,7 +98,7 @@ void pki_drain_round(pki_session *s, bool write_now)
     pki_output_round(s);
     check_arena(s, write_now);
     pki_store(&s->fullest, 0u);
-    s->growing = false;
+    pki_store(&s->growing, false);
     pki_history_round(s->history);
     pki_services_each(drain, (s));
     fold();

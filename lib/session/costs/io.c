@@ -181,7 +181,7 @@ static void look(void)
     if (!(collector ? of_program_by_collector(&counts) : pki_io_of_program(&counts)))
         return;
     pki_io_add(&x.account, &counts, pki_monotonic_ns());
-    x.known = true;
+    pki_store(&x.known, true);
 }
 
 void pki_io_begin(void)
@@ -207,7 +207,7 @@ static pk_status open_io(pki_session *s)
 static void look_in_time(pki_session *s)
 {
     (void)s;
-    uint64_t now = x.on && x.known ? pki_monotonic_ns() : 0;
+    uint64_t now = x.on && pki_load(&x.known) ? pki_monotonic_ns() : 0;
     if (!now || now < x.next)
         return;
     x.next = now + PKI_IO_WINDOW;
@@ -219,7 +219,7 @@ static void look_last(pki_session *s)
 {
     (void)s;
     pthread_mutex_lock(&pki_drain_lock);
-    if (x.on && x.known)
+    if (x.on && pki_load(&x.known))
         look();
     pthread_mutex_unlock(&pki_drain_lock);
 }
@@ -227,7 +227,7 @@ static void look_last(pki_session *s)
 bool pki_io_so_far(pki_io_counts *counts)
 {
     *counts = pki_io_more(&x.account.last, &x.account.first);
-    return x.on && x.known;
+    return x.on && pki_load(&x.known);
 }
 
 /* ---- the report ---- */
@@ -299,7 +299,8 @@ bool pki_io_summarise(const pki_session *s, pki_summary *out)
     if (!x.on)
         return true;
     io->asked = 1;
-    io->why_not = strdup(x.known ? "" : "the kernel does not tell (/proc/self/io cannot be read)");
+    io->why_not =
+        strdup(pki_load(&x.known) ? "" : "the kernel does not tell (/proc/self/io cannot be read)");
     pki_io_fill(&x.account, io);
     fill_exposed(tid, out, io);
     fill_blocked(tid, io);
