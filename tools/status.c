@@ -1,5 +1,4 @@
-#include "status.h"
-
+/* pk status: what perfkit finds here, before anybody measures with it. */
 #include <pk/pk.h>
 
 #include <stdbool.h>
@@ -32,7 +31,7 @@ static double hz_of_counter(void)
     return (double)(b.ticks - a.ticks) * 1e9 / (double)(b.ns - a.ns);
 }
 
-void show_clock(void)
+static void show_clock(void)
 {
     const char *why_not = "";
     bool trusted = pki_cycle_counter_trusted(&why_not);
@@ -54,7 +53,7 @@ static void show_limit(const char *what, const struct rlimit *limit)
         printf(", %s %llu MiB", what, (unsigned long long)limit->rlim_cur >> 20);
 }
 
-void show_limits(void)
+static void show_limits(void)
 {
     struct rlimit limit;
     printf("limits    %d names, %d levels, a ring of 65536 records (2 MiB) per thread by default\n",
@@ -67,7 +66,7 @@ void show_limits(void)
     printf("\ntraces    JSON%s\n", pki_gz_available() ? ", gzip" : "; gzip not in this build");
 }
 
-void show_world(void)
+static void show_world(void)
 {
     pki_world world;
     pki_world_detect(&world);
@@ -78,7 +77,7 @@ void show_world(void)
         printf("rank      none: no launcher's variables, on %s\n", world.host);
 }
 
-void show_backends(void)
+static void show_backends(void)
 {
     static const char *const names[] = {"cuda", "cupti", "nvtx", "nccl", "nvml"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -91,7 +90,7 @@ void show_backends(void)
 }
 
 /* A misspelt variable does nothing, silently; here it shows. */
-void show_environment(void)
+static void show_environment(void)
 {
     for (char **e = environ; *e; e++) {
         size_t n = strcspn(*e, "=");

@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 
-/* ---- what perfkit has to say, to whoever asked to hear it. Silent by default ---- */
+/* ---- what perfkit has to say, to whoever asked to hear it; silent by default ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pk_log_function *sink;

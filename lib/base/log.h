@@ -17,7 +17,7 @@ pk_status pki_fail_unheard(pk_status status, const char *message);
 /* The status that fits a system error of a file or of memory. */
 pk_status pki_status_of_errno(int error);
 
-/* ---- what perfkit has to say, to whoever asked to hear it. Silent by default ---- */
+/* ---- what perfkit has to say, to whoever asked to hear it; silent by default ---- */
 
 /* Where messages up to level go from now on; NULL for nowhere. */
 void pki_log_to(pk_log_function *function, void *user, pk_log_level level);

@@ -27,7 +27,7 @@
 #include "base/memory.h"
 #include "base/processors.h"
 
-/* ---- the machine that the process runs on. What is not known is "" or 0 ---- */
+/* ---- the machine that the process runs on; what is not known is "" or 0 ---- */
 
 #define GPUS "/proc/driver/nvidia/gpus"
 

@@ -36,7 +36,7 @@ void pki_launcher_read(pki_world *world);
 /* The tasks of a node by Slurm's list of them: "4(x2),3" has 4, 4 and 3. 0: it does not say. */
 int32_t pki_launcher_tasks(const char *list, int32_t node);
 
-/* ---- the machine that the process runs on. What is not known is "" or 0 ---- */
+/* ---- the machine that the process runs on; what is not known is "" or 0 ---- */
 
 typedef struct pki_host {
     uint64_t memory_bytes, processors; /* processors: online */

@@ -116,8 +116,7 @@ static void pki_bench_gate_open(pki_bench_gate *g)
 
 /* ---- Timing benchmarks on a stream, by two events ---- */
 
-/* Lib/bench/device.h. Here a program measures itself and waits, so waiting for the stream is in
- * order. */
+/* Here a program measures itself and waits, so waiting for the stream is in order. */
 
 /* Beyond what spans need. */
 typedef struct table {

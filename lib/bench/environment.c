@@ -339,8 +339,6 @@ void pki_bench_environment_read(pki_bench_environment *e, const char *root)
 
 /* ---- What about a machine spoils measurements, and which machines are of one kind ---- */
 
-/* Bench/environment.h. */
-
 /* ---- fingerprint ---- */
 
 /* FNV-1a */

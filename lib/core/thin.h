@@ -1,8 +1,8 @@
 /* lib/core/thin.h - thinned regions: of their calls one of n is timed, the others are counted.
  *
- * Who decides (session/budget.h) writes one word per name, `pki_thin`; who calls a thinned region
- * reads it. Nothing else goes from one to the other, so the word needs no ordering: a thread that
- * sees it late times, or counts, a few calls more.
+ * Who decides (session/collector/thinning.h) writes one word per name, `pki_thin`; who calls a
+ * thinned region reads it. Nothing else goes from one to the other, so the word needs no ordering:
+ * a thread that sees it late times, or counts, a few calls more.
  *
  * The fast path does not know of it. A pk_region that belongs to a thinned name has its id moved
  * aside (from `id` to `reserved`), by a thread that calls it, so its calls find their way off the

@@ -1,7 +1,7 @@
 /* lib/session/backend.h - libraries that may be there or not, each behind the same table of
  * functions.
  *
- * A backend is one file in lib/backend with one constant pki_backend, and a twin NAME_none.c for
+ * A backend is one file in lib/backend with one constant pki_backend, and a twin NAME/none.c for
  * builds without the library's headers. Backends never include each other; they use core, measure
  * and out, and are called by the session:
  *

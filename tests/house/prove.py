@@ -13,6 +13,7 @@ import gates
 import layers
 import linked
 import places
+import references
 import sizes
 import symbols
 import symbols_alloc
@@ -100,6 +101,11 @@ TREES = [
     (gates, {"include/pk/a.h": "{\n    return pk_a_on_(b);\n"}, "without a gate"),
     (gates, {"include/pk/a.h": "    if (__atomic_load_n(&pk_gate_, 0))\n"}, "of its own"),
     (gates, {"include/pk/status.h": "#define PK_ON_ __atomic_load_n(&pk_gate_, 0)\n"}, None),
+    (references, {"lib/core/a.c": "/* see core/b.h and stdio.h, sys/stat.h, b.c */\n", "lib/core/b.h": "", "lib/core/b.c": ""}, None),
+    (references, {"lib/core/a.c": "/* see core/b.h */\n"}, "there is no core/b.h"),
+    (references, {"lib/core/a.c": "/* see b.c */\n"}, "there is no b.c"),
+    (references, {"lib/core/a.c": 'f("core/b.h");\n', "docs/a.md": "run.c\n"}, None),
+    (references, {"lib/core/a.c": "", "docs/a.md": "`lib/core/b.c`\n"}, "there is no lib/core/b.c"),
     (places, {"build-x/lib/a.c": HOME, ".git/config": HOME, "shared/a.md": HOME}, None),
     (places, {".ci/run": HOME}, "home folder"),
     (places, {"docs/a.md": "see ./home/x, /tmp/run.json and /usr/include\n"}, None),

@@ -98,7 +98,7 @@ static void the_advice_fits(void **state)
     assert_null(strstr(verdict_of(&s)->text, "dot"));
     s.counts.begun = 39999;
     pki_overhead_fill(&toll, &s);
-    assert_non_null(strstr(verdict_of(&s)->text, "waking up, at least four times a second"));
+    assert_non_null(strstr(verdict_of(&s)->text, "waking up, at least twice a second"));
     assert_null(strstr(verdict_of(&s)->text, "formatting"));
     s.counts.begun = 40000;
     s.run.trace_path = (char *)(uintptr_t) ""; /* there is none to write less of */

@@ -151,7 +151,7 @@ static void read_configuration(json_reader *j, json_t *ours, bench_file *file)
         return;
     memory_needed(text != NULL);
     bench_text_set(&file->configuration, text);
-    /* jansson's allocator is ours: see json_read.c. */
+    /* jansson's allocator is ours: see tools/read/json.c. */
     json_free_t release;
     json_get_alloc_funcs(NULL, &release);
     release(text);

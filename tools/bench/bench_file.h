@@ -60,8 +60,8 @@ void bench_run_add(bench_run *run, double sample, double cpu_sample);
  * machine, program and options; the first one's date stays. Empties `from`. */
 void bench_file_append(bench_file *to, bench_file *from, const char *id, uint64_t pair);
 
-/* bench_load.c: false, and why. "-" is the standard input. */
+/* False, and why. "-" is the standard input. */
 bool bench_file_load(bench_file *file, const char *path, complaint *why);
 
-/* bench_save.c: as docs/bench-format.md says; false, and why. */
+/* As docs/bench-format.md says; false, and why. */
 bool bench_file_save(const bench_file *file, const char *path, complaint *why);

@@ -1,5 +1,4 @@
-#include "live/top.h"
-
+/* tools/live/top.c - `pk top`: what processes do, look after look */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,11 +22,58 @@
 #include "out/json_write.h"
 #include "stats/buckets.h"
 
+#define TOP_KINDS (PK_WAIT + 1)
+
+/* Since the look before, or, at the first one, since the beginning. */
+typedef struct top_calls {
+    uint32_t id; /* in its process */
+    const live_name *name;
+    uint64_t calls, self, sum; /* self and sum: ns */
+} top_calls;
+
+typedef struct top_process {
+    view view;
+    bool lost;                  /* its arena can no longer be read: the figures are the last ones */
+    bool known;                 /* there was a look before */
+    uint64_t steps, now_ns, ns; /* before; and how much time has passed since */
+    uint64_t kinds[TOP_KINDS];
+    uint64_t *buckets; /* of the steps */
+    struct top_seen {
+        uint64_t calls, self, sum;
+    } * seen; /* by id */
+    size_t seen_room;
+    uint64_t *completed; /* by communicator */
+    size_t completed_room;
+    target_state state;
+
+    double steps_per_second;
+    uint64_t steps_made;
+    double p50, p90, p99,
+        p50_before;           /* ns; of the steps since the look before, else of all; 0: none */
+    double shares[TOP_KINDS]; /* of the thread that makes the steps, of its self time */
+    top_calls *calls;         /* what has been called since, and the same of streams */
+    size_t call_count, call_room;
+    top_calls *streams;
+    size_t stream_count, stream_room;
+    double *comm_rates; /* operations completed per second, by communicator */
+    size_t comm_room;
+    bool changed; /* the state, since the look before */
+} top_process;
+
+typedef enum top_order { TOP_BY_SELF, TOP_BY_CALLS, TOP_BY_NAME, TOP_ORDERS } top_order;
+
+typedef struct top {
+    top_process *all;
+    size_t count;
+    top_order order;
+    unsigned views;
+} top;
+
 /* Waits at most so many milliseconds. The key that was pressed; 0: none; SCREEN_RESIZED;
  * SCREEN_END: the terminal is gone, or the user wants to end. */
 #define SCREEN_RESIZED (-1)
 #define SCREEN_END (-2)
-int screen_wait(int ms);
+static int screen_wait(int ms);
 
 /* Regions of all processes, by name and kind; to be freed. NULL without memory. */
 typedef struct top_region {
@@ -35,7 +81,7 @@ typedef struct top_region {
     uint64_t calls, self, sum;
     size_t processes;
 } top_region;
-top_region *top_regions(const top *t, bool streams, size_t *count);
+static top_region *top_regions(const top *t, bool streams, size_t *count);
 
 /* A page of `width` columns and `height` lines at most (0: any number), in escape sequences if it
  * is to be styled. */
@@ -44,8 +90,8 @@ typedef struct top_page {
     size_t width, height;
     bool styled, paused, help;
 } top_page;
-void top_text(const top *t, const top_page *page);
-void top_json(const top *t, FILE *to);
+static void top_text(const top *t, const top_page *page);
+static void top_json(const top *t, FILE *to);
 
 static bool top_open(top *t, targets *of);
 static void top_close(top *t);
@@ -143,7 +189,7 @@ static void screen_draw(const char *page, size_t bytes)
     put(rest, sizeof rest - 1);
 }
 
-int screen_wait(int ms)
+static int screen_wait(int ms)
 {
     char key;
     struct pollfd in = {.fd = keys ? STDIN_FILENO : -1, .events = POLLIN};
@@ -503,7 +549,7 @@ static size_t merge_same(top_region *all, size_t n)
     return kept;
 }
 
-top_region *top_regions(const top *t, bool streams, size_t *count)
+static top_region *top_regions(const top *t, bool streams, size_t *count)
 {
     static int (*const orders[])(const void *, const void *) = {by_self, by_calls, by_name};
     size_t n = 0, room = 1;
@@ -748,7 +794,7 @@ static void put_help(lines *l)
     put_line(l, "", "A TARGET that others wait for: pk where.");
 }
 
-void top_text(const top *t, const top_page *page)
+static void top_text(const top *t, const top_page *page)
 {
     lines l = {page, 0};
     put_head(&l, t);
@@ -854,7 +900,7 @@ static void top_json_put_regions(pki_json *j, const top *t, bool streams)
     free(all);
 }
 
-void top_json(const top *t, FILE *to)
+static void top_json(const top *t, FILE *to)
 {
     pki_plain plain;
     pki_json j = {.file = to};

@@ -14,8 +14,6 @@
 #include "trace/trace.h"
 #include "tree/tree.h"
 
-/* ---- what rebuild*.c share. Nobody else includes it ---- */
-
 /* A slice or a step, while it waits to be sorted. */
 #define REBUILD_BETWEEN UINT32_MAX /* ...this: no step, but the time between two */
 

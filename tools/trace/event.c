@@ -380,7 +380,7 @@ static void event_read_progress(event *e)
     e->comm.under_way = number(e->args, "under way");
 }
 
-/* event_comm.c: fills in comm, if there is one. */
+/* Fills in comm, if there is one. */
 static void event_read_comm(event *e, object o)
 {
     event_comm *c = &e->comm;
@@ -484,7 +484,7 @@ static bool find_kind(event *e, const char *cat)
     return false;
 }
 
-/* event_device.c: the slice, which has been read so far, as an activity; false if it is none, but a
+/* The slice, which has been read so far, as an activity; false if it is none, but a
  * thread's own time. */
 static bool event_read_activity(event *e, object o, const char *cat)
 {

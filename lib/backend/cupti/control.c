@@ -353,7 +353,7 @@ static void set_attribute(CUpti_ActivityAttribute attribute, uint8_t value)
         pki_log(PK_LOG_DEBUG, "cupti: attribute %d cannot be set", (int)attribute);
 }
 
-/* Questions about what is not done yet would come as waits; where they do, queries.h tells. */
+/* Questions about what is not done yet would come as waits; where they do, join.h tells. */
 static void disable_query_records(void)
 {
     if (!pki_cupti.ActivityEnableAllSyncRecords ||

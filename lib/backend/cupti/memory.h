@@ -25,7 +25,7 @@ void pki_cupti_attribute_off(void);
 /* No callbacks of those calls any more, where the subscription stays. */
 void pki_cupti_attribute_drop(CUpti_SubscriberHandle subscriber);
 
-/* The same, on and off, of calls that allocate and free: they are noted (callers.h), and push
+/* The same, on and off, of calls that allocate and free: they are noted (above), and push
  * nothing. */
 unsigned pki_cupti_attribute_memory(CUpti_SubscriberHandle subscriber, bool on);
 

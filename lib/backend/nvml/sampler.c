@@ -350,7 +350,7 @@ static void pki_nvml_state_describe(const pki_nvml_state *s, pk_backend_info *in
 #define PATIENCE (1000 * MS) /* pk_stop's */
 #define QUEUE 2048u
 
-static pki_nvml_state sampler_s = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static pki_nvml_state the_sampler = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static pthread_cond_t wake, gone;
 static pthread_t thread;
 static pki_nvml_sample queue[2][QUEUE]; /* the thread fills one, the collector reads the other */
@@ -362,20 +362,20 @@ static size_t filled;
 /* From here on until `back` the thread is NVML's. */
 static void call(const char *function)
 {
-    pthread_mutex_lock(&sampler_s.lock);
-    sampler_s.calling = function;
-    sampler_s.called_at = pki_monotonic_ns();
-    pthread_mutex_unlock(&sampler_s.lock);
+    pthread_mutex_lock(&the_sampler.lock);
+    the_sampler.calling = function;
+    the_sampler.called_at = pki_monotonic_ns();
+    pthread_mutex_unlock(&the_sampler.lock);
 }
 
 static void back(int code)
 {
-    pthread_mutex_lock(&sampler_s.lock);
-    sampler_s.failed = code ? sampler_s.calling : sampler_s.failed;
-    sampler_s.code = code ? code : sampler_s.code;
-    sampler_s.calling = NULL;
-    sampler_s.cpu = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
-    pthread_mutex_unlock(&sampler_s.lock);
+    pthread_mutex_lock(&the_sampler.lock);
+    the_sampler.failed = code ? the_sampler.calling : the_sampler.failed;
+    the_sampler.code = code ? code : the_sampler.code;
+    the_sampler.calling = NULL;
+    the_sampler.cpu = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
+    pthread_mutex_unlock(&the_sampler.lock);
 }
 
 static void push(const pki_nvml_device *d, const pki_nvml_slot *slot, const double *values,
@@ -387,7 +387,7 @@ static void push(const pki_nvml_device *d, const pki_nvml_slot *slot, const doub
         queue[filling][filled++] = (pki_nvml_sample){slot->counters[i],
                                                      values[i],
                                                      when,
-                                                     (unsigned)(d - sampler_s.devices),
+                                                     (unsigned)(d - the_sampler.devices),
                                                      d->ordinal,
                                                      reasons,
                                                      slot == &d->slots[PKI_NVML_READING_ENERGY],
@@ -444,25 +444,25 @@ static void read_one(pki_nvml_device *d, unsigned which)
     double values[PKI_NVML_VALUES] = {0, 0};
     call(reading->function);
     uint64_t begun = pki_monotonic_ns();
-    int code = reading->read(sampler_s.nvml, d->handle, values);
+    int code = reading->read(the_sampler.nvml, d->handle, values);
     uint64_t ended = pki_monotonic_ns();
-    pthread_mutex_lock(&sampler_s.lock);
-    sampler_s.calling = NULL;
-    sampler_s.cpu = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
+    pthread_mutex_lock(&the_sampler.lock);
+    the_sampler.calling = NULL;
+    the_sampler.cpu = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
     slot->took = ended - begun;
     if (code == PKI_NVML_OK)
         succeed(d, slot, which, values, ended);
     else
         fail(d, slot, code);
     slot->due = begun + slot->period;
-    pthread_mutex_unlock(&sampler_s.lock);
+    pthread_mutex_unlock(&the_sampler.lock);
 }
 
 /* At the end, what has not been read at all yet is. */
 static bool is_due(const pki_nvml_device *d, const pki_nvml_slot *slot)
 {
-    bool ending = pki_load(&sampler_s.stopping);
-    if (slot == &d->slots[PKI_NVML_READING_ENERGY] && !sampler_s.wish.energy)
+    bool ending = pki_load(&the_sampler.stopping);
+    if (slot == &d->slots[PKI_NVML_READING_ENERGY] && !the_sampler.wish.energy)
         return false;
     return !d->lost && !slot->off && slot->due <= (ending ? 0 : pki_monotonic_ns());
 }
@@ -471,9 +471,9 @@ static bool is_due(const pki_nvml_device *d, const pki_nvml_slot *slot)
 static uint64_t read_due(void)
 {
     uint64_t next = pki_monotonic_ns() + PERIOD_MOST;
-    for (unsigned i = 0; i < sampler_s.device_count; i++)
+    for (unsigned i = 0; i < the_sampler.device_count; i++)
         for (unsigned which = 0; which < PKI_NVML_READINGS; which++) {
-            pki_nvml_device *d = &sampler_s.devices[i];
+            pki_nvml_device *d = &the_sampler.devices[i];
             const pki_nvml_slot *slot = &d->slots[which];
             if (is_due(d, slot))
                 read_one(d, which);
@@ -487,11 +487,11 @@ static uint64_t read_due(void)
 static bool wait_until(uint64_t ns)
 {
     struct timespec until = pki_moment(ns);
-    pthread_mutex_lock(&sampler_s.lock);
-    while (!sampler_s.stopping && pthread_cond_timedwait(&wake, &sampler_s.lock, &until) == 0)
+    pthread_mutex_lock(&the_sampler.lock);
+    while (!the_sampler.stopping && pthread_cond_timedwait(&wake, &the_sampler.lock, &until) == 0)
         ;
-    bool go_on = !sampler_s.stopping;
-    pthread_mutex_unlock(&sampler_s.lock);
+    bool go_on = !the_sampler.stopping;
+    pthread_mutex_unlock(&the_sampler.lock);
     return go_on;
 }
 
@@ -501,14 +501,14 @@ static void set_up(pki_nvml_device *d, pki_nvml_handle handle, unsigned ordinal)
     int mode = 0;
     d->handle = handle;
     d->ordinal = ordinal;
-    if (!sampler_s.nvml->mig_mode ||
-        sampler_s.nvml->mig_mode(handle, &d->mig, &pending) != PKI_NVML_OK)
+    if (!the_sampler.nvml->mig_mode ||
+        the_sampler.nvml->mig_mode(handle, &d->mig, &pending) != PKI_NVML_OK)
         d->mig = 0;
-    if (sampler_s.nvml->virtualization &&
-        sampler_s.nvml->virtualization(handle, &mode) == PKI_NVML_OK)
+    if (the_sampler.nvml->virtualization &&
+        the_sampler.nvml->virtualization(handle, &mode) == PKI_NVML_OK)
         d->vgpu = mode == PKI_NVML_IN_VGPU;
     unsigned count =
-        sampler_s.wish.energy ? PKI_NVML_READINGS : PKI_NVML_READING_ENERGY; /* the last */
+        the_sampler.wish.energy ? PKI_NVML_READINGS : PKI_NVML_READING_ENERGY; /* the last */
     for (unsigned i = 0; i < count; i++)
         for (unsigned v = 0; v < PKI_NVML_VALUES && pki_nvml_readings[i].values[v].name; v++) {
             char name[64];
@@ -520,20 +520,20 @@ static void set_up(pki_nvml_device *d, pki_nvml_handle handle, unsigned ordinal)
 static void find_devices(void)
 {
     pki_nvml_visible visible;
-    char version[sizeof sampler_s.version] = "";
+    char version[sizeof the_sampler.version] = "";
     call("looking for devices"); /* which wakes one up, if nothing holds it open */
-    int code = pki_nvml_find(sampler_s.nvml, &sampler_s.wish, &visible);
+    int code = pki_nvml_find(the_sampler.nvml, &the_sampler.wish, &visible);
     for (unsigned i = 0; i < visible.count; i++)
-        set_up(&sampler_s.devices[i], visible.devices[i].handle, visible.devices[i].ordinal);
-    if (sampler_s.nvml->driver_version)
-        sampler_s.nvml->driver_version(version, sizeof version);
+        set_up(&the_sampler.devices[i], visible.devices[i].handle, visible.devices[i].ordinal);
+    if (the_sampler.nvml->driver_version)
+        the_sampler.nvml->driver_version(version, sizeof version);
     back(code);
-    pthread_mutex_lock(&sampler_s.lock);
-    memcpy(sampler_s.version, version, sizeof version);
-    sampler_s.visible = visible;
-    sampler_s.device_count = visible.count;
-    sampler_s.ready = true;
-    pthread_mutex_unlock(&sampler_s.lock);
+    pthread_mutex_lock(&the_sampler.lock);
+    memcpy(the_sampler.version, version, sizeof version);
+    the_sampler.visible = visible;
+    the_sampler.device_count = visible.count;
+    the_sampler.ready = true;
+    pthread_mutex_unlock(&the_sampler.lock);
 }
 
 static void *sample(void *unused)
@@ -541,21 +541,21 @@ static void *sample(void *unused)
     (void)unused;
     prctl(PR_SET_NAME, "pk-nvml", 0, 0, 0);
     call("nvmlInit_v2");
-    int code = sampler_s.nvml->init();
+    int code = the_sampler.nvml->init();
     back(code);
     if (code == PKI_NVML_OK) {
         find_devices();
-        while (sampler_s.device_count && wait_until(read_due()))
+        while (the_sampler.device_count && wait_until(read_due()))
             ;
         call("nvmlShutdown");
-        sampler_s.nvml->shutdown();
+        the_sampler.nvml->shutdown();
         back(PKI_NVML_OK);
     }
-    pthread_mutex_lock(&sampler_s.lock);
-    sampler_s.ready = true;
-    sampler_s.running = false;
+    pthread_mutex_lock(&the_sampler.lock);
+    the_sampler.ready = true;
+    the_sampler.running = false;
     pthread_cond_signal(&gone);
-    pthread_mutex_unlock(&sampler_s.lock);
+    pthread_mutex_unlock(&the_sampler.lock);
     return NULL;
 }
 
@@ -569,70 +569,70 @@ static void make_conditions(void)
 
 static void forget(void)
 {
-    pthread_mutex_t lock = sampler_s.lock;
-    sampler_s = (pki_nvml_state){.lock = lock};
+    pthread_mutex_t lock = the_sampler.lock;
+    the_sampler = (pki_nvml_state){.lock = lock};
     filled = 0;
 }
 
 static void copy_wish(const pki_nvml_wish *wish)
 {
-    sampler_s.wish = *wish;
+    the_sampler.wish = *wish;
     if (wish->list)
-        sampler_s.wish.list =
-            memcpy(sampler_s.list, wish->list, strnlen(wish->list, sizeof sampler_s.list - 1));
+        the_sampler.wish.list =
+            memcpy(the_sampler.list, wish->list, strnlen(wish->list, sizeof the_sampler.list - 1));
     if (wish->order)
-        sampler_s.wish.order =
-            memcpy(sampler_s.order, wish->order, strnlen(wish->order, sizeof sampler_s.order - 1));
+        the_sampler.wish.order = memcpy(the_sampler.order, wish->order,
+                                        strnlen(wish->order, sizeof the_sampler.order - 1));
 }
 
 const char *pki_nvml_sampler_start(const pki_nvml *nvml, const pki_nvml_wish *wish)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_conditions);
-    pthread_mutex_lock(&sampler_s.lock);
-    bool free = !sampler_s.running;
-    pthread_mutex_unlock(&sampler_s.lock);
+    pthread_mutex_lock(&the_sampler.lock);
+    bool free = !the_sampler.running;
+    pthread_mutex_unlock(&the_sampler.lock);
     if (!free)
         return "NVML has not come back from a call that the session before made";
     forget();
-    sampler_s.nvml = nvml;
+    the_sampler.nvml = nvml;
     copy_wish(wish);
-    sampler_s.running = true;
+    the_sampler.running = true;
     if (pki_spawn(&thread, sample, NULL) == 0)
         return NULL;
-    sampler_s.running = false;
+    the_sampler.running = false;
     return "the thread that calls NVML could not be created";
 }
 
 const pki_nvml_sample *pki_nvml_sampler_drain(size_t *count)
 {
-    pthread_mutex_lock(&sampler_s.lock);
+    pthread_mutex_lock(&the_sampler.lock);
     const pki_nvml_sample *taken = queue[filling];
     *count = filled;
     filling ^= 1;
     filled = 0;
-    pthread_mutex_unlock(&sampler_s.lock);
+    pthread_mutex_unlock(&the_sampler.lock);
     return taken;
 }
 
 uint64_t pki_nvml_sampler_cpu(void)
 {
-    pthread_mutex_lock(&sampler_s.lock);
-    uint64_t ns = sampler_s.cpu;
-    pthread_mutex_unlock(&sampler_s.lock);
+    pthread_mutex_lock(&the_sampler.lock);
+    uint64_t ns = the_sampler.cpu;
+    pthread_mutex_unlock(&the_sampler.lock);
     return ns;
 }
 
 void pki_nvml_sampler_stop(void)
 {
     struct timespec until = pki_moment(pki_monotonic_ns() + PATIENCE);
-    pthread_mutex_lock(&sampler_s.lock);
-    pki_store(&sampler_s.stopping, true);
+    pthread_mutex_lock(&the_sampler.lock);
+    pki_store(&the_sampler.stopping, true);
     pthread_cond_signal(&wake);
-    while (sampler_s.running && pthread_cond_timedwait(&gone, &sampler_s.lock, &until) == 0)
+    while (the_sampler.running && pthread_cond_timedwait(&gone, &the_sampler.lock, &until) == 0)
         ;
-    bool ended = !sampler_s.running;
-    pthread_mutex_unlock(&sampler_s.lock);
+    bool ended = !the_sampler.running;
+    pthread_mutex_unlock(&the_sampler.lock);
     if (ended)
         pthread_join(thread, NULL);
     else
@@ -641,14 +641,14 @@ void pki_nvml_sampler_stop(void)
 
 void pki_nvml_sampler_describe(pk_backend_info *info)
 {
-    pthread_mutex_lock(&sampler_s.lock);
-    pki_nvml_state_describe(&sampler_s, info);
-    pthread_mutex_unlock(&sampler_s.lock);
+    pthread_mutex_lock(&the_sampler.lock);
+    pki_nvml_state_describe(&the_sampler, info);
+    pthread_mutex_unlock(&the_sampler.lock);
 }
 
 void pki_nvml_sampler_after_fork(void)
 {
-    pthread_mutex_init(&sampler_s.lock, NULL);
+    pthread_mutex_init(&the_sampler.lock, NULL);
     make_conditions();
     forget();
 }

@@ -6,14 +6,12 @@
  *     nvtx.c         the backend: start, stop, and what it says of itself
  *     nvtx/emit.c    our regions as ranges, for a tool that listens: a small user of NVTX, of our
  *                    own: the functions in the headers would put their symbols into our archive
- *     nvtx/tool.c    whose the tool is, and how others are made to find us
- *     nvtx/attach.c  the function pointers that we fill in
- *     nvtx/ranges.c ranges of a thread (push, pop) and marks become regions
+ *     nvtx/attach.c  whose the tool is, how others are made to find us, and the function pointers
+ *                    that we fill in
+ *     nvtx/ranges.c  what is known of each thread; domains, categories and names of regions;
+ *                    ranges of a thread (push, pop) and marks become regions, ranges of the process
+ *                    (start, end) activities
  *     nvtx/wanted.c  whether a session wants other people's ranges
- *     nvtx/ranges.c    what is known of each thread
- *     nvtx/ranges.c   ranges of the process (start, end) become activities
- *     nvtx/ranges.c  domains, categories, and the names of regions
- *     nvtx/payload.c numbers that come with a range
  *     nvtx/entry.c   the symbols that users of NVTX look for
  *     shim/          the same symbols in a library of their own, for programs with a static perfkit
  */

@@ -1,5 +1,5 @@
-#include "backend/nvtx/ranges.h"
-
+/* lib/backend/nvtx/ranges.c - what is known of a thread that uses NVTX: domains, and the ranges it
+ * has open */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -20,6 +20,27 @@
 #include "session/activity.h"
 #include "session/session.h"
 
+/* Which ranges it has open, and which regions its messages were.
+ *
+ * A message is looked up by the address of its text in a small table per thread, and compared,
+ * since the same address may hold another text tomorrow. What is not there takes the way of
+ * pk_region_named: a hash, and no lock for a known name. */
+
+#define PKI_NVTX_OPEN_MOST 128
+#define PKI_NVTX_REMEMBERED 64 /* messages; a power of two */
+#define PKI_NVTX_TEXT_BYTES 96
+
+typedef struct pki_nvtx_remembered {
+    uintptr_t message; /* an address; a registered string's is odd, and has no text */
+    const pki_nvtx_domain *domain;
+    pk_region *region;
+    uint32_t category;
+    pki_nvtx_meaning meaning;
+    char text[PKI_NVTX_TEXT_BYTES];
+} pki_nvtx_remembered;
+
+_Static_assert(sizeof(pki_nvtx_remembered) == 128, "found by shifting");
+
 typedef struct pki_nvtx_open {
     const pki_nvtx_domain *domain;
     pk_region *region; /* NULL: not recorded, or closed by what was around it */
@@ -36,8 +57,6 @@ typedef struct pki_nvtx_user {
     pki_nvtx_open ranges[PKI_NVTX_OPEN_MOST];
     pki_nvtx_remembered messages[PKI_NVTX_REMEMBERED];
 } pki_nvtx_user;
-
-extern PKI_NVTX_NEAR _Thread_local pki_nvtx_user *pki_nvtx_self;
 
 static pk_region *pki_nvtx_look_up(pki_nvtx_user *user, const void *message,
                                    const pki_nvtx_domain *domain, uint32_t category,
@@ -105,7 +124,7 @@ static inline bool pki_nvtx_has_payload(const nvtxEventAttributes_t *attr)
 #define REMAKES_AT_EXIT 3 /* thread-exit destructors may still use NVTX; not for ever */
 
 static pki_nvtx_user nobody = {.knows = UINT64_MAX};
-_Thread_local pki_nvtx_user *pki_nvtx_self = &nobody;
+static _Thread_local pki_nvtx_user *pki_nvtx_self = &nobody;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;

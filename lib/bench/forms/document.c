@@ -304,8 +304,6 @@ void pki_bench_csv(const pki_bench_document *d, FILE *file)
 
 /* ---- What is said of a benchmark on a device beside its time ---- */
 
-/* Bench/forms/document.h. */
-
 const char *pki_bench_bound_name(uint32_t bound)
 {
     return bound == PK_BENCH_BOUND_DEVICE   ? "device"

@@ -165,8 +165,6 @@ static void pki_bench_json_context(pki_json *json, const pki_bench_document *d)
 
 /* ---- Google Benchmark's schema with perfkit's members beside it ---- */
 
-/* Docs/bench-format.md. */
-
 static const char *clock_name(uint32_t clock)
 {
     static const char *const names[] = {"wall", "cpu", "manual", "gpu"};

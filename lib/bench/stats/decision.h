@@ -12,9 +12,9 @@
  * pages lie elsewhere than its twin's, which alone moves some kernels by 1 %
  * (docs/bench-accuracy.md).
  *
- * Holm's procedure (compare/stats.h) over all benchmarks keeps the probability of even one wrong
- * "slower" or "faster" in the whole file at alpha. The interval that is shown is the one at the
- * level at which the benchmark was tested, so that the verdict can be read from it. */
+ * Holm's procedure (bench/stats/evidence.h) over all benchmarks keeps the probability of even one
+ * wrong "slower" or "faster" in the whole file at alpha. The interval that is shown is the one at
+ * the level at which the benchmark was tested, so that the verdict can be read from it. */
 
 typedef enum pki_change { PKI_UNSURE, PKI_SAME, PKI_FASTER, PKI_SLOWER } pki_change;
 

@@ -8,7 +8,7 @@
 #include "bench/stats/samples.h"
 #include "measure/figure.h"
 
-/* ---- All that samples say: sample_stats.h ---- */
+/* ---- all that samples say ---- */
 
 static void describe_sorted(pk_bench_result *r, const double *sorted, size_t n, double *scratch)
 {
@@ -69,7 +69,7 @@ bool pki_samples_describe(pk_bench_result *r, const double *samples, size_t n, d
     return describe_quality(r, samples, n) && describe_interval(r, samples, n, seed);
 }
 
-/* ---- Whether samples are worth believing: sample_stats.h ---- */
+/* ---- whether samples are worth believing ---- */
 
 const char *pki_bench_verdict_name(uint32_t verdict)
 {

@@ -123,7 +123,7 @@ pki_outliers pki_samples_outliers(const double *sorted, size_t n)
     return found;
 }
 
-/* ---- How well the median is known: sample_stats.h ---- */
+/* ---- how well the median is known ---- */
 
 /* ---- dependence of neighbours ---- */
 

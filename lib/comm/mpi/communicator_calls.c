@@ -1,5 +1,5 @@
 /* lib/comm/mpi/communicator_calls.c - making and freeing communicators: work that all their ranks
- * do together. What they are called is found out when they are first used (comm.c). */
+ * do together. What they are called is found out when they are first used (communicator.c). */
 #include "comm/mpi/request.h"
 
 static const pki_mpi_comm *begin(pk_region *region, MPI_Comm comm)

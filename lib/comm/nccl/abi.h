@@ -1,7 +1,7 @@
 /* lib/comm/nccl/abi.h - NCCL's types as far as calls of it pass them, in words of our own: its
  * header need not be there, and no version of it is preferred. NCCL is a C library whose
  * enumerations are ints and whose handles are pointers; the unique id travels by value.
- * tests/nccl/abi.c holds this against a real nccl.h where there is one. Source: NCCL's
+ * tests/nccl/wrap/abi.c holds this against a real nccl.h where there is one. Source: NCCL's
  * documentation and headers, 2.19 to 2.28, and the user guide of 2.30.
  */
 #pragma once

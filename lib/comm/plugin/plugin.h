@@ -1,20 +1,17 @@
 /* lib/comm/plugin/plugin.h - what the files of the NCCL backend share.
  *
- *     backend.c        the backend: start, stop, and what it says of itself
+ *     backend.c        the backend: start, stop, what it says of itself, and how NCCL is made to
+ *                      find us: NCCL_PROFILER_PLUGIN, libpkshim.so
  *     abi.h            NCCL's profiler interface, as it lies in memory
- *     discovery.c      how NCCL is made to find us: NCCL_PROFILER_PLUGIN, libpkshim.so
  *     callbacks.c      what NCCL calls
  *     entry.c          the tables that it looks up
  *     pool.c           where events wait for the collector
- *     codes.c          NCCL's words as numbers
- *     contexts.c       communicators, as NCCL announces them
- *     mask.c           which events NCCL is asked for
+ *     contexts.c       communicators, as NCCL announces them and as the collector knows them;
+ *                      NCCL's words as numbers; which events NCCL is asked for
  *     nodes.c          the collector: what is in the pool, and what is known of it
- *     assemble.c       which event belongs to which, and when an operation is over
- *     children.c       what is reported of the network and of kernels
- *     communicators.c  communicators on the collector's side
- *     emit.c           an operation, or a detail, into trace and figures
- *     tracks.c         their tracks
+ *     assemble.c       which event belongs to which, when an operation is over, and what is
+ *                      reported of the network and of kernels
+ *     emit.c           an operation, or a detail, into trace and figures, on their tracks
  *
  * Callbacks are NCCL's threads', in the midst of a collective. They take no lock, allocate nothing,
  * call no CUDA, and answer success whatever happens.

@@ -91,7 +91,7 @@ static void count_kind(pki_thread_fold *alone, const pki_slot *slot, uint32_t id
 }
 
 /* What of it counts now: the clock's corrections can make it negative, and so can calls inside that
- * stand for others (own.h). */
+ * stand for others (self_time.h). */
 static inline uint64_t pay_debt(const pki_fold *fold, pki_slot *slot, int64_t own)
 {
     if (PKI_LIKELY(!fold->thinned))

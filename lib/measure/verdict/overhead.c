@@ -21,9 +21,8 @@ static void advise(const pki_summary *s, pki_sentence *words)
     const pki_region_row *often = most_called(s);
     double records = (double)s->counts.begun + (double)s->counts.points;
     if (o->collector > WAKE_UPS_NS * records) { /* so much no record takes */
-        pki_sentence_add(words,
-                         " Most of it is the collector's waking up, at least four times a second:"
-                         " there is little to record.");
+        pki_sentence_add(words, " Most of it is the collector's waking up, at least twice a second:"
+                                " there is little to record.");
         return;
     }
     double rest = o->recording + o->collector + o->callers;
