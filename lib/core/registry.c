@@ -122,11 +122,17 @@ pki_registry *pki_registry_open(pki_arena *arena, uint32_t ring_records, uint32_
         before = before ? pki_registry_drop(before) : NULL;
         pki_store(&refused_regions, (uint64_t)0);
         pki_store(&refused_points, (uint64_t)0);
-        pki_store_release(&pk_gate_, 1u);
     }
     pki_registry_unlock();
     pki_registry_destroy(before);
     return r;
+}
+
+void pki_registry_admit(void)
+{
+    pki_registry_lock();
+    pki_store_release(&pk_gate_, 1u);
+    pki_registry_unlock();
 }
 
 pki_registry *pki_registry_drop(pki_registry *r)

@@ -46,9 +46,12 @@ typedef struct pki_registry {
     pki_spares spares;                  /* what full rings reach into */
 } pki_registry;
 
-/* Opens the gate on a new registry over the arena, which it owns from then on, and lets go of the
- * one before; NULL (nothing taken, nothing changed) without memory. */
+/* A new registry over the arena, which it owns from then on; lets go of the one before. NULL
+ * (nothing taken, nothing changed) without memory. */
 pki_registry *pki_registry_open(pki_arena *arena, uint32_t ring_records, uint32_t monotonic);
+
+/* Opens the gate: from here on threads record, so all that they read is as it stays. */
+void pki_registry_admit(void);
 
 /* Closes the gate. What a thread was doing at that moment is either recorded or an open region on
  * its stack. */

@@ -52,8 +52,8 @@ static void begin_clock(pki_session *s, pki_clock_sample first, uint64_t step_ti
     s->next_clock_check = 0;
 }
 
-/* The last thing before threads may record: as much as can be is made ready in the meantime, by a
- * clock whose zero is right and whose rate is a guess. */
+/* The last thing before the gate opens, for whoever records reads this map: all else is made ready
+ * in the meantime, by a clock whose zero is right and whose rate is a guess. */
 static void calibrate(pki_session *s, pki_clock_sample first)
 {
     uint64_t passed = pki_monotonic_ns() - first.ns;
@@ -107,7 +107,7 @@ static pk_status open_registry(pki_session *s)
 }
 
 /* All but who takes what is recorded. */
-static pk_status make_ready(pki_session *s, pki_clock_sample first)
+static pk_status make_ready(pki_session *s)
 {
     s->toll.region_ns = pki_measure_region_ns(s->config.monotonic);
     pk_status status = pki_drain_open(s);
@@ -115,17 +115,17 @@ static pk_status make_ready(pki_session *s, pki_clock_sample first)
     pki_paths_anchor(s->trace_at);
     if (!status)
         pki_session_history_open(s);
+    status = status ? status : open_registry(s);
+    status = status ? status : pki_services_open(s);
     if (!status)
         pki_backends_foresee(&s->config);
-    if (!status)
-        calibrate(s, first);
-    status = status ? status : open_registry(s);
-    return status ? status : pki_services_open(s);
+    return status;
 }
 
 /* The gate opens last but one: with the collector there is somebody to take what is recorded. */
 static pk_status open_gate(pki_session *s)
 {
+    pki_registry_admit();
     pk_status status = pki_collect_start(s);
     if (status)
         return status;
@@ -153,7 +153,9 @@ static pk_status open_session(pki_session *s, const pk_options *options)
         pki_paths_anchor(s->config.report);
     describe_in_arena(s);
     begin_clock(s, first, pki_clock_step(s->config.monotonic));
-    status = make_ready(s, first);
+    status = make_ready(s);
+    if (!status)
+        calibrate(s, first);
     status = status ? status : open_gate(s);
     return status ? undo(s, status) : PK_OK;
 }
