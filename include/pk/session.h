@@ -20,17 +20,19 @@
  *          make a good run look like a failed one.
  * Cost:    pk_start takes about 2 ms (1 ms of it calibrates the clock). A session has one thread,
  *          which wakes twice to ten times a second, by how much is recorded and who reads files
- *          meanwhile, when a thread has filled a quarter of its ring, and about every 10 ms where
- * CUDA or NCCL is in use; and a second one, which wakes every 100 ms, where GPUs are monitored
- * through NVML; hang_seconds adds one that wakes twice a second. pk_flush and pk_stop wait for the
- * disk. Stack:   pk_start, pk_flush and pk_stop need 64 KiB at most, plus what a log function
- * needs. The calls that record fit PTHREAD_STACK_MIN. Signals: not for handlers, except that a
- * handler may call exit(). A call made by a handler that has interrupted another perfkit call on
- * the same thread returns PK_EBUSY. Exit:    a session that is still open at exit() is stopped
- * there, by perfkit's own thread; so is one that an atexit() function has opened. The session is
- * left as after a kill if a handler calls exit() during a perfkit call, or if there is no progress
- * for 10 s. After a kill, `pk recover` completes the trace from the arena file beside it. Fork: the
- * child is off until it calls pk_start itself; the parent goes on.
+ *          meanwhile, when a thread fills a quarter of its ring, and every 10 ms with CUDA or NCCL
+ *          in use; and a second one, which wakes every 100 ms, where GPUs are monitored through
+ *          NVML; hang_seconds adds one that wakes twice a second. pk_flush and pk_stop wait for the
+ *          disk.
+ * Stack:   pk_start, pk_flush and pk_stop need 64 KiB at most, plus what a log function needs. The
+ *          calls that record fit PTHREAD_STACK_MIN.
+ * Signals: not for handlers, except that a handler may call exit(). A call made by a handler that
+ *          has interrupted another perfkit call on the same thread returns PK_EBUSY.
+ * Exit:    a session that is still open at exit() is stopped there, by perfkit's own thread; so is
+ *          one that an atexit() function has opened. The session is left as after a kill if a
+ *          handler calls exit() during a perfkit call, or if there is no progress for 10 s. After a
+ *          kill, `pk recover` completes the trace from the arena file beside it.
+ * Fork:    the child is off until it calls pk_start itself; the parent goes on.
  */
 #ifndef PK_SESSION_H
 #define PK_SESSION_H

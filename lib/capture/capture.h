@@ -31,7 +31,8 @@ void pki_like_add(pki_like_steps *like, uint64_t ns);
 
 /* ---- which steps are worth a trace: pk_options.capture, taken apart ---- */
 
-/* Slow=1.2              a step beyond 1.2 x the rolling median of like steps, and the 3 before
+/*
+ *     slow=1.2              a step beyond 1.2 x the rolling median of like steps, and the 3 before
  *     slow=1.2,floor:500    and by 500 us at least; without it 100
  *     steps=100-104         these; also "steps=7", and several such clauses
  *     every=1000            each thousandth

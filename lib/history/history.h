@@ -13,7 +13,8 @@
 
 /* ---- what the last steps left, in the arena: pieces in a ring of chunks ---- */
 
-/* Header.history -> head: which positions are kept, where each chunk lies, the steps
+/*
+ *     header.history -> head: which positions are kept, where each chunk lies, the steps
  *     chunk             pieces, one behind the other: runs of a ring's records, activities, and who
  *                       the threads and tracks are that they name
  *
@@ -120,7 +121,8 @@ bool pki_piece_activity(const pki_piece *piece, pki_decoded *decoded);
 
 /* ---- keeps what the last steps left, whole and unformatted ---- */
 
-/* Pki_history_round(h);                  // the collector begins to empty the rings
+/*
+ *     pki_history_round(h);                  // the collector begins to empty the rings
  *     pki_history_thread(h, thread);         // of this one
  *     pki_history_record(h, tid, r, slots);
  *     pki_history_activity(h, activity);

@@ -40,7 +40,8 @@ static inline int nest_order(uint64_t start, uint64_t end, uint64_t other_start,
 
 /* ---- a file of a run: a trace, event by event, or a report ---- */
 
-/* Trace t;
+/*
+ *     trace t;
  *     if (trace_open(&t, "run.json", true, &why)) {
  *         read = trace_read(&t, &(trace_visitor){.user = me, .event = take_event});
  *         trace_close(&t);
