@@ -70,9 +70,8 @@ static const option_table command_options = {
         "FILE is a trace of perfkit or any Chrome trace, .gz too, or a report in JSON; the rows\n"
         "of several are one table, with a column for the rank. Files are read one after the other:\n"
         "only one file's rows are ever in memory.",
-    .notes =
-        "docs/query.md has the statements by which DuckDB and ClickHouse read many ranks' files.\n"
-        "Exit status: 0; 2 if a file cannot be read or written.",
+    .notes = "docs/query.md has the statements by which DuckDB reads many ranks' files.\n"
+             "Exit status: 0; 2 if a file cannot be read or written.",
     .all = all_options,
     .count = PKI_COUNT_OF(all_options),
     .files = "json gz",
