@@ -3,7 +3,7 @@
  * precise. A launch is a process, whose library calibrates itself anew; `--launches` says how many.
  *
  * What is there is measured beside each sample, without pk_bench and without a loop to speak of: a
- * long chain of the same additions, between two readings of the clock. docs/bench-accuracy.md has
+ * long chain of the same additions, between two readings of the clock. docs/internals/bench.md has
  * the figures. */
 #include <pk/bench.h>
 

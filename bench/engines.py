@@ -67,7 +67,7 @@ class Forge:
         self.put(ph="X", cat=cat, name=name, pid=pid, tid=tid, ts=round(ts, 3), dur=round(dur, 3), **({"args": args} if args else {}))
 
     def region(self, name, colour, ts, dur):
-        """Of a kind, which a trace tells by its colour (docs/trace-format.md)."""
+        """Of a kind, which a trace tells by its colour (docs/internals/trace-format.md)."""
         self.put(ph="X", cat="cpu_op", name=name, pid=1, tid=1, ts=round(ts, 3), dur=round(dur, 3), cname=colour)
 
     def launch(self, cat, name, stream, launched, start, dur, **args):

@@ -4,7 +4,7 @@
  * second to second changes all of them alike. Printed are medians over the rounds: of the time, of
  * the ratio to the first case in the same round, and of the difference to it. Time is the thread's
  * CPU time: on a shared core the wall's is somebody else's too. Nothing is asserted; the bars and
- * what was found are in docs/overhead.md.
+ * what was found are in docs/internals/overhead.md.
  */
 #ifndef BENCH_HARNESS_H
 #define BENCH_HARNESS_H

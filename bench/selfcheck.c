@@ -1,6 +1,6 @@
 /* Does pk_bench measure what is there? Chains of dependent operations, which take a whole number of
  * cycles each, timed by pk_bench and, in turns with it, by the cycle counter around a million
- * operations without a loop. docs/bench-accuracy.md has the method and the figures. */
+ * operations without a loop. docs/internals/bench.md has the method and the figures. */
 #include <pk/bench.h>
 #include <pk/pk.h>
 

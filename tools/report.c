@@ -62,7 +62,8 @@ static const option all_options[] = {
      "{} where there is none)",
      OPTION_WORD, option_number, offsetof(wish, width), .least = PKI_PAGE_WIDTH,
      .shown = PKI_PAGE_WIDTH},
-    {"--json", NULL, "the report as JSON (docs/report-format.md)", .at = offsetof(wish, json)},
+    {"--json", NULL, "the report as JSON (docs/internals/report-format.md)",
+     .at = offsetof(wish, json)},
     {"--html", "PAGE",
      "the report with charts, as one file for a browser; \"-\" is the standard output "
      "(docs/html-report.md)",

@@ -26,7 +26,7 @@
  * taken until the confidence interval of their median is narrow enough, within bounds of time and
  * number (all are options). All samples are kept. The benchmarks of a program take turns, in an
  * order drawn anew each round, so a change on the machine changes all of them alike.
- * docs/bench-accuracy.md says how exact this is, docs/bench-format.md what the files hold.
+ * docs/internals/bench.md says how exact this is, and what the files hold.
  *
  * On a GPU (PK_BENCH_CLOCK_GPU; the body launches into options->stream and does not wait). The
  * stream is held back while a sample's launches are queued (cuStreamWaitValue32 on a word of host

@@ -43,7 +43,7 @@
  *          and counted there as dropped; it is still in its region's distribution. Beyond 4,095
  *          communicators all share one.
  * Cost:    off: a load and a branch. On: a region that is an operation takes 57 ns more than
- *          another (docs/overhead.md); no lock, no allocation.
+ *          another (docs/internals/overhead.md); no lock, no allocation.
  */
 #ifndef PK_COMM_H
 #define PK_COMM_H

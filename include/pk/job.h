@@ -67,7 +67,7 @@ typedef struct pk_job_steps_ {
     uint64_t steps; /* of the usual kind */
     uint64_t time, items, no_processor;
     uint64_t observed,
-        ready;      /* of the thread that makes steps, so far: see docs/report-format.md */
+        ready; /* of the thread that makes steps, so far: see docs/internals/report-format.md */
     uint32_t ended; /* 1: this rank has come to its end */
     uint32_t told;  /* of so many of them no_processor is known */
     pk_job_stage_ stages[PK_JOB_STAGES_];

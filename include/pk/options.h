@@ -193,10 +193,11 @@ typedef struct pk_options {
      * "run-%r-%s.json". */
     const char *capture_path;
 
-    /* Where windows go. Each is a line of JSON (docs/report-format.md) with the figures of a part
-     * of the run; `pk report` adds them up to the report of the run. The same %-fields; a name
-     * ending in .gz is compressed. NULL: none. An older file with windows in it, which a killed run
-     * may have left, is kept as NAME.prev, its parts as NAME.prev.1 ..., in place of older ones. */
+    /* Where windows go. Each is a line of JSON (docs/internals/report-format.md) with the figures
+     * of a part of the run; `pk report` adds them up to the report of the run. The same %-fields; a
+     * name ending in .gz is compressed. NULL: none. An older file with windows in it, which a
+     * killed run may have left, is kept as NAME.prev, its parts as NAME.prev.1 ..., in place of
+     * older ones. */
     const char *windows_path;
 
     /* A window ends after so many steps (at multiples of that number, so that all ranks' windows

@@ -31,10 +31,10 @@
  *          names, all further ones share one. A region left open by longjmp or an exception is
  *          closed by the next end around it, and counted as unbalanced.
  * Cost:    off: a load and a branch. On: two clock reads, 32 bytes into this thread's ring and
- *          about forty other instructions (docs/overhead.md). No lock, and no allocation after a
- *          thread's first region and the process's first use of the name. No system call, but one
- *          to wake the collector, if it sleeps, when a quarter of the thread's ring has filled: one
- *          in 16,384 regions at most. With -DPK_DISABLE: nothing (pk/disable.h).
+ *          about forty other instructions (docs/internals/overhead.md). No lock, and no allocation
+ *          after a thread's first region and the process's first use of the name. No system call,
+ *          but one to wake the collector, if it sleeps, when a quarter of the thread's ring has
+ *          filled: one in 16,384 regions at most. With -DPK_DISABLE: nothing (pk/disable.h).
  */
 #ifndef PK_REGION_H
 #define PK_REGION_H

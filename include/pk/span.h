@@ -37,8 +37,8 @@
  *          its end in a later session is counted there and recorded nowhere.
  * Cost:    off: a load and a branch. On: one clock read and 32 bytes into this thread's ring for
  *          begin and mark each, a clock read and 64 bytes for the end; no lock, no system call, no
- *          allocation after first uses (docs/overhead.md). The collector keeps a table of open
- *          spans: 32 to 64 bytes each.
+ *          allocation after first uses (docs/internals/overhead.md). The collector keeps a table
+ *          of open spans: 32 to 64 bytes each.
  */
 #ifndef PK_SPAN_H
 #define PK_SPAN_H

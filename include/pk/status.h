@@ -84,7 +84,7 @@ extern PK_API uint32_t pk_gate_;
 /* The straight line is for perfkit being off. With a probability of 0.9, which __builtin_expect
  * means, gcc moves the calls far from it, and the jumps there and back are 5 % of a recorded
  * region; with less than 0.82 clang lays the code out for "on". In between off costs the same
- * (docs/overhead.md). */
+ * (docs/internals/overhead.md). */
 #ifdef __has_builtin
 #if __has_builtin(__builtin_expect_with_probability)
 #define PK_EXPECT_OFF_(on) __builtin_expect_with_probability((on), 0, 0.85)

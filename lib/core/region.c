@@ -2,8 +2,9 @@
  *
  * Every instruction of the three functions below counts, and every branch three times: on
  * processors whose rdtsc hardly overlaps with other work they are added to its cost
- * (docs/overhead.md has the budget, and what was tried). What can be done by the collector is done
- * there; what is rare is done further down, behind a test that the fast path makes anyway:
+ * (docs/internals/overhead.md has the budget, and what was tried). What can be done by the
+ * collector is done there; what is rare is done further down, behind a test that the fast path
+ * makes anyway:
  *
  *   state >= limit   not joined, too deep, session over, slow clock
  *   id == 0          first use of this pk_region, or it is thinned (core/thin.h) or sampled

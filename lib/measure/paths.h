@@ -57,7 +57,7 @@ typedef struct pki_captured_step {
     bool kernels;  /* those of kernels, too */
 } pki_captured_step;
 
-/* What the trace says if it is a capture (docs/trace-format.md). */
+/* What the trace says if it is a capture (docs/internals/trace-format.md). */
 typedef struct pki_capture {
     uint64_t captured; /* so many steps are in it and around it; 0: it is no capture */
     char *reason, *text;

@@ -32,7 +32,7 @@
 #include "measure/window/sum.h"
 #include "stats/series.h"
 
-#define PKI_REPORT_SCHEMA 1 /* "schema" in the report file; docs/report-format.md */
+#define PKI_REPORT_SCHEMA 1 /* "schema" in the report file; docs/internals/report-format.md */
 
 /* What of a region's calls were pk_spans and their marks. */
 typedef struct pki_span_row {

@@ -1,5 +1,5 @@
 """rules.py - what readers of traces want of each field, for those that the tests cannot run:
-HolisticTraceAnalysis (HTA), PyTorch's tools, streaming readers. See docs/trace-format.md."""
+HolisticTraceAnalysis (HTA), PyTorch's tools, streaming readers. See docs/internals/trace-format.md."""
 
 import json
 import re

@@ -1,6 +1,6 @@
 """rules.py MAKE_TRACE DOUBLE - what PyTorch's tools (HolisticTraceAnalysis) want of the events of a GPU.
 
-docs/trace-format.md, "Devices and libraries". The trace is of the mock of libcupti.
+docs/internals/trace-format.md, "Devices and libraries". The trace is of the mock of libcupti.
 """
 
 import collections

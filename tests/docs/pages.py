@@ -86,8 +86,9 @@ class Page:
 
 def names(root):
     """The pages of this project, relative to its root."""
-    docs = sorted(name for name in os.listdir(os.path.join(root, "docs")) if name.endswith(".md"))
-    return ["README.md", *(os.path.join("docs", name) for name in docs), "examples/README.md"]
+    docs = [os.path.join(folder, name) for folder in ("docs", os.path.join("docs", "internals"))
+            for name in sorted(os.listdir(os.path.join(root, folder))) if name.endswith(".md")]
+    return ["README.md", *docs, "examples/README.md"]
 
 
 def load(root, name):

@@ -42,7 +42,7 @@ run_files()
     for file in libpk.a libpkbench.a pkgconfig/pk.pc pkgconfig/pk-bench.pc cmake/pk/pkConfig.cmake cmake/pk/pkConfigVersion.cmake; do
         [ -s "$root/$libdir/$file" ] || { echo "$file is not installed"; return 1; }
     done
-    diff <(cd "$source/docs" && ls) <(cd "$root/share/doc/perfkit" && ls)
+    diff <(cd "$source/docs" && ls -R) <(cd "$root/share/doc/perfkit" && ls -R)
     cmp "$source/LICENSE" "$root/share/licenses/perfkit/LICENSE"
     grep -x "PackageVersion: $version" "$root/share/licenses/perfkit/perfkit.spdx"
     if [ -e "$root/$libdir/libpk.so" ]; then

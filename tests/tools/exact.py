@@ -30,7 +30,7 @@ def record(folder):
 
 
 def lacks(event):
-    """Nanoseconds that were taken off a slice's duration: the picoseconds of its start (docs/trace-format.md)."""
+    """Nanoseconds that were taken off a slice's duration: the picoseconds of its start (docs/internals/trace-format.md)."""
     return round(event["ts"] * 1e6) % 1000 if round(event["dur"] * 1e6) % 4 == 2 else 0
 
 

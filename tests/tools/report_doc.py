@@ -1,4 +1,4 @@
-"""report_doc.py ROOT - docs/report-format.md names every member of the report, every verdict and the schema."""
+"""report_doc.py ROOT - docs/internals/report-format.md names every member of the report, every verdict and the schema."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def main(root):
         with open(os.path.join(root, *path), encoding="utf-8") as file:
             return file.read()
 
-    page = read("docs", "report-format.md")
+    page = read("docs", "internals", "report-format.md")
     named = set(re.findall(r"`\"?([\w-]+)\"?`", page))
     written = {member for name in ("report-train.json", "report-gpu.json", "report-comm.json", "report-capture.json")
                for member in members(json.loads(read("tests", "golden", name)))}
@@ -33,9 +33,9 @@ def main(root):
     schema = re.search(r"#define PKI_REPORT_SCHEMA (\d+)", read("lib", "measure", "summary.h")).group(1)
     missing = sorted((written | given) - named)
     for name in missing:
-        print(f"docs/report-format.md does not name {name}")
+        print(f"docs/internals/report-format.md does not name {name}")
     if f'`"schema"` is **{schema}**' not in page:
-        print(f"docs/report-format.md does not say that the schema is {schema}")
+        print(f"docs/internals/report-format.md does not say that the schema is {schema}")
         missing.append("schema")
     if len(written) < 90 or len(given) < 25:
         print(f"found only {len(written)} members and {len(given)} verdicts: this test looks in the wrong place")

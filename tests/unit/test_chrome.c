@@ -1,4 +1,5 @@
-/* Records of regions as the events that viewers read, byte by byte (docs/trace-format.md). */
+/* Records of regions as the events that viewers read, byte by byte
+ * (docs/internals/trace-format.md). */
 #include "chrome.h"
 
 static void plain_regions(void **state)

@@ -1,5 +1,6 @@
-/* Records of all else as the events that viewers read, byte by byte (docs/trace-format.md):
- * counters, instant events, steps, threads, and what a killed run may have left. */
+/* Records of all else as the events that viewers read, byte by byte
+ * (docs/internals/trace-format.md): counters, instant events, steps, threads, and what a killed run
+ * may have left. */
 #include "chrome.h"
 
 #include <math.h>

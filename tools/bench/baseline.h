@@ -2,9 +2,9 @@
  *
  *     DIR/FINGERPRINT/PROGRAM-CONFIGURATION/DATE-LAUNCH.json
  *
- * FINGERPRINT is the file's (docs/bench-format.md), "unknown" for Google's; CONFIGURATION a hash of
- * its options. Every file is one run at one moment; the spread between them is what tells a change
- * from the machine's moods. Each is a whole file of benchmarks that can be used by itself.
+ * FINGERPRINT is the file's (docs/internals/bench.md), "unknown" for Google's; CONFIGURATION a hash
+ * of its options. Every file is one run at one moment; the spread between them is what tells a
+ * change from the machine's moods. Each is a whole file of benchmarks that can be used by itself.
  */
 #pragma once
 

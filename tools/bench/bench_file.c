@@ -138,7 +138,7 @@ void bench_file_append(bench_file *to, bench_file *from, const char *id, uint64_
 
 /* ---- bench_file.h from JSON ---- */
 
-#define SCHEMA 1 /* of context.perfkit, see docs/bench-format.md */
+#define SCHEMA 1 /* of context.perfkit, see docs/internals/bench.md */
 
 /* ---- the context ---- */
 
@@ -356,7 +356,7 @@ bool bench_file_load(bench_file *file, const char *path, complaint *why)
     return false;
 }
 
-/* ---- bench_file.h as docs/bench-format.md says: what pk bench-ab has measured ---- */
+/* ---- bench_file.h as docs/internals/bench.md says: what pk bench-ab has measured ---- */
 
 /* ---- the context ---- */
 

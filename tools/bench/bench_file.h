@@ -9,7 +9,7 @@
 
 /* ---- bench file ---- */
 
-/* What files of benchmarks say (docs/bench-format.md, and Google
+/* What files of benchmarks say (docs/internals/bench.md, and Google
  * Benchmark's own): for each benchmark its process runs, for each process run its samples. */
 
 /* One process's samples of one benchmark: all that share that process's layout. */
@@ -63,5 +63,5 @@ void bench_file_append(bench_file *to, bench_file *from, const char *id, uint64_
 /* False, and why. "-" is the standard input. */
 bool bench_file_load(bench_file *file, const char *path, complaint *why);
 
-/* As docs/bench-format.md says; false, and why. */
+/* As docs/internals/bench.md says; false, and why. */
 bool bench_file_save(const bench_file *file, const char *path, complaint *why);

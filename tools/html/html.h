@@ -1,7 +1,7 @@
 /* tools/html/html.h - a run's report as one page for a browser, which asks nothing of any network.
  *
- * The page holds the report's JSON (docs/report-format.md) and the scripts that draw it. Names may
- * hold anything: in the page's text they are never markup.
+ * The page holds the report's JSON (docs/internals/report-format.md) and the scripts that draw it.
+ * Names may hold anything: in the page's text they are never markup.
  */
 #pragma once
 

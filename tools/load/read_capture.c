@@ -1,5 +1,5 @@
-/* tools/load/read_capture.c - "perfkitCapture" of a trace (docs/trace-format.md) as a part of its
- * summary. */
+/* tools/load/read_capture.c - "perfkitCapture" of a trace (docs/internals/trace-format.md) as a
+ * part of its summary. */
 #include "load/load.h"
 
 #include "memory.h"

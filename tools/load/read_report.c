@@ -1,4 +1,4 @@
-/* tools/load/read_report.c - the report file of docs/report-format.md as a summary: what
+/* tools/load/read_report.c - the report file of docs/internals/report-format.md as a summary: what
  * pki_summary_shape says, in whatever order. */
 #include "load/load.h"
 

@@ -42,7 +42,7 @@ typedef struct fields_known {
 bool fields_find(fields *f, fields_known *known, line l);
 
 /* Reads ts and, if wanted, dur. With six decimals the last three are no part of the nanoseconds,
- * and are the digits `kept` at the end (docs/trace-format.md). */
+ * and are the digits `kept` at the end (docs/internals/trace-format.md). */
 void fields_read_times(fields *f, line l, bool lengths);
 
 /* Is it this text, quotes included? */

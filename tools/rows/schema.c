@@ -296,7 +296,8 @@ static const rows_column devices[] = {
 
 static const rows_column verdicts[] = {
     OF_FILE,
-    {"name", "input-bound ... (docs/report-format.md)", FORM_NAME, 0, AT(verdict_row, name)},
+    {"name", "input-bound ... (docs/internals/report-format.md)", FORM_NAME, 0,
+     AT(verdict_row, name)},
     {"severity", "good, note or warning", FORM_NAME, 0, AT(verdict_row, severity)},
     {"value", "what was compared ...", FORM_REAL, 0, AT(verdict_row, value)},
     {"threshold", "... with what", FORM_REAL, 0, AT(verdict_row, threshold)},

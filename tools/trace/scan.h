@@ -19,7 +19,7 @@ bool scan_us(const char *text, size_t length, uint64_t *ns);
 uint32_t scan_ps(const char *text, size_t length);
 
 /* What perfkit has taken off a duration, ns, so that viewers see a slice within the one around it
- * (docs/trace-format.md): from the picoseconds of its start and of its duration. */
+ * (docs/internals/trace-format.md): from the picoseconds of its start and of its duration. */
 uint64_t scan_lack(uint32_t start_ps, uint32_t duration_ps);
 
 /* The same of the member `key` of the object on this line (valid JSON), not of objects inside it.

@@ -10,7 +10,7 @@
  * it is below 1 / (1 + m), *the same* if its whole interval lies between them, and otherwise it
  * *cannot be told*. A margin of 0 asks whether there is any difference at all; a build's code and
  * pages lie elsewhere than its twin's, which alone moves some kernels by 1 %
- * (docs/bench-accuracy.md).
+ * (docs/internals/bench.md).
  *
  * Holm's procedure (bench/stats/evidence.h) over all benchmarks keeps the probability of even one
  * wrong "slower" or "faster" in the whole file at alpha. The interval that is shown is the one at

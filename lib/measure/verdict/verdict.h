@@ -1,9 +1,9 @@
 /* lib/measure/verdict/verdict.h - what the figures of a run mean, in words, with the threshold that
  * they crossed.
  *
- * Each verdict has a name that stays (docs/report-format.md lists them), the value that was
- * compared and the threshold, which it has to exceed (fall below, for clock-coarse). Warnings come
- * first, then the good news, then notes; within these the order is that of the list below.
+ * Each verdict has a name that stays (docs/internals/report-format.md lists them), the value that
+ * was compared and the threshold, which it has to exceed (fall below, for clock-coarse). Warnings
+ * come first, then the good news, then notes; within these the order is that of the list below.
  *
  * Shares are of the steady steps' time on the stepping thread. Data loaded by another thread counts
  * only as far as the stepping thread waits for it: in its PK_DATA regions, and in its PK_WAIT

@@ -3,7 +3,7 @@
  * A window is what is written of a long run every so many steps or seconds
  * (session/windows/windows.c), and what `pk report` makes the run's report of again (merge.h). So
  * it has each figure twice: as people and scripts read it, and, in the members named `exact`, as it
- * can be added up without loss. docs/report-format.md describes the line.
+ * can be added up without loss. docs/internals/report-format.md describes the line.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /* lib/out/chrome/activity.h - activities of devices and libraries as Chrome trace events, in the
- * words of PyTorch's profiler, which its tools (HTA) read. docs/trace-format.md lists the fields.
+ * words of PyTorch's profiler, which its tools (HTA) read. docs/internals/trace-format.md lists the
+ * fields.
  *
  * Threads: any; nothing is kept. Failure: none; what does not fit into an event is left out.
  */

@@ -3,7 +3,7 @@
  * The formatter is a function from record to bytes: the same for a live run, for `pk recover` and
  * for the golden tests. What it needs besides the record it gets from a pki_chrome: the clock map,
  * the process, and the names, each of which it escapes once. What viewers need of each field is in
- * docs/trace-format.md.
+ * docs/internals/trace-format.md.
  *
  * Threads: one at a time. Failure: without memory for a name's escaped form the event is named "(no
  * memory)".

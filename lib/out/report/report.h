@@ -27,7 +27,7 @@ typedef struct pki_report_options {
 int pki_report_text(const pki_summary *summary, FILE *file);
 int pki_report_text_with(const pki_summary *summary, const pki_report_options *options, FILE *file);
 
-/* docs/report-format.md. One line per region, thread, step...; ends with a newline. */
+/* docs/internals/report-format.md. One line per region, thread, step...; ends with a newline. */
 int pki_report_json(const pki_summary *summary, FILE *file);
 
 /* Of it what a job of many ranks is made of, in 64 KiB for 100 regions and any number of steps:

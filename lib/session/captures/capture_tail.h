@@ -1,5 +1,5 @@
 /* lib/session/captures/capture_tail.h - what stands behind a capture's events: "perfkitCapture"
- * (docs/trace-format.md): what it is of, the steps around, and the machine and build. */
+ * (docs/internals/trace-format.md): what it is of, the steps around, and the machine and build. */
 #pragma once
 
 #include "session/captures/capture_file.h"

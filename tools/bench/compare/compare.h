@@ -19,7 +19,7 @@
 
 #define COMPARE_THRESHOLD 0.02
 #define COMPARE_ALPHA 0.01
-#define COMPARE_MOMENTS 0.25 /* docs/bench-accuracy.md: 3 to 23 % on a shared machine */
+#define COMPARE_MOMENTS 0.25 /* docs/internals/bench.md: 3 to 23 % on a shared machine */
 
 /* What the files' process runs are to each other. */
 typedef enum compare_way {
@@ -70,7 +70,7 @@ typedef void compare_show(const comparison *steps, size_t count, FILE *file);
 
 compare_show compare_text;     /* compare/forms.c */
 compare_show compare_markdown; /* compare/forms.c */
-compare_show compare_json;     /* compare/forms.c, docs/bench-format.md */
+compare_show compare_json;     /* compare/forms.c, docs/internals/bench.md */
 compare_show compare_junit;    /* compare/forms.c */
 
 /* compare/forms.c: for all of them, in words. */

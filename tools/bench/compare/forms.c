@@ -123,7 +123,7 @@ compare_string compare_format_method(const comparison *c)
     return string;
 }
 
-/* ---- docs/bench-format.md, "A comparison" ---- */
+/* ---- docs/internals/bench.md, "A comparison" ---- */
 
 static const char *const ways[] = {"one-process", "pairs", "moments"};
 
