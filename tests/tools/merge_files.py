@@ -1,4 +1,4 @@
-"""merge_files.py PK [--gz] - which files `pk merge` takes and makes, and what cannot be used."""
+"""merge_files.py PK - which files `pk merge` takes and makes, and what cannot be used."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import tarfile
 import unittest
 from decimal import Decimal
 
-from merge_kit import GZ, UNIX, Merge, Rank
+from merge_kit import UNIX, Merge, Rank
 
 
 class Files(Merge):
@@ -23,7 +23,6 @@ class Files(Merge):
     def count(self, events):
         return [sum(e["pid"] == 1000 + r and e["name"] == "work" for e in events) for r in range(3)]
 
-    @unittest.skipUnless(GZ, "without zlib")
     def test_compressed(self):
         folder = os.path.dirname([self.put(f"run/{r}.json.gz", rank.text()) for r, rank in enumerate(self.job())][0])
         self.assertEqual(self.count(self.merge(folder, out="merged.json.gz")), [50] * 3)

@@ -10,7 +10,6 @@ import unittest
 from decimal import Decimal
 
 PK = os.path.abspath(sys.argv[1])
-GZ = "--gz" in sys.argv[2:]
 UNIX = 1795173753000000000
 STEPS_TRACK = 4294967294
 

@@ -1,4 +1,4 @@
-"""rotate.py PK PROGRAM [--gz] - a trace in several files: each is whole, together they are the run, whatever ends it."""
+"""rotate.py PK PROGRAM - a trace in several files: each is whole, together they are the run, whatever ends it."""
 
 import collections
 import gzip
@@ -130,7 +130,6 @@ class Rotation(InFolder):
         seen, _ = self.counts(["run.json"])
         self.assertEqual(seen["work"], 500)
 
-    @unittest.skipUnless("--gz" in sys.argv, "built without zlib")
     def test_compressed(self):
         self.finish(60000, trace_path=self.path("run.json.gz"))
         names = self.parts(".json.gz")

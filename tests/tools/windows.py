@@ -1,4 +1,4 @@
-"""windows.py PK PROGRAM [--gz] - windows_path and what `pk report` makes of it: the report of the run, to the last
+"""windows.py PK PROGRAM - windows_path and what `pk report` makes of it: the report of the run, to the last
 digit, of the whole run or as much of it as is there.
 """
 
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-PK, PROGRAM, GZ = sys.argv[1], sys.argv[2], "--gz" in sys.argv
+PK, PROGRAM = sys.argv[1:]
 
 # What a window does not know step by step, or what goes on while the windows are being written.
 UNKNOWN = {"steps": ("series", "drift", "first_third", "last_third"), "run": ("cpu", "source")}
@@ -103,7 +103,6 @@ class Windows(unittest.TestCase):
     def test_by_seconds(self):
         self.same_report(100000, PK_WINDOW_SECONDS=1, PK_RING_RECORDS=4096)
 
-    @unittest.skipUnless(GZ, "no zlib")
     def test_compressed(self):
         self.record(2000, PK_WINDOW_STEPS=100, PK_WINDOWS_PATH=self.path("w.jsonl.gz"))
         self.assertEqual(sum(w["steps"]["of_all_kinds"] for w in self.lines("w.jsonl.gz")), 2000)

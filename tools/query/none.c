@@ -5,6 +5,6 @@ int command_query(int argc, char **argv)
 {
     (void)argc;
     (void)argv;
-    return complain("query: this pk was built without SQLite (or jansson, which reads JSON);"
+    return complain("query: this pk was built without SQLite;"
                     " `pk export` makes files for other engines");
 }
