@@ -1,6 +1,8 @@
-/* The clock map against clocks that are known exactly: a counter whose rate is wrong at first,
- * drifts and is read through noisy brackets, checked when the collector would check it. */
-#include "base/clock.h"
+/* Clocks: the map of one against clocks that are known exactly, and what a session says of its
+ * own. */
+#include "folder.h"
+#include "session.h"
+#include "valgrind.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -12,7 +14,14 @@
 
 #include <cmocka.h>
 
-#include "valgrind.h"
+#include "base/clock.h"
+#include "session/collector/collect.h"
+#include "session/session.h"
+
+/* ---- the map ---- */
+
+/* Against clocks that are known exactly: a counter whose rate is wrong at first, drifts and is
+ * read through noisy brackets, checked against the truth and the promised bound. */
 
 #define SECOND 1000000000ull
 #define HZ 2.9e9L
@@ -26,7 +35,7 @@ typedef struct counter {
     long double wrong_ppm; /* the error of the first rate */
 } counter;
 
-static pki_clock_map map;
+static pki_clock_map clock_map;
 static uint32_t random_state;
 
 static uint32_t draw(void)
@@ -57,7 +66,7 @@ static void begin(const counter *c)
     pki_clock_sample b = sample_at(c, 1000000);
     b.ns += (uint64_t)llroundl(1000000 * c->wrong_ppm * 1e-6L);
     random_state = 1;
-    pki_clock_map_init(&map, 0, a, b);
+    pki_clock_map_init(&clock_map, 0, a, b);
 }
 
 /* As lib/session/collector/collect.c does. */
@@ -69,11 +78,11 @@ static uint64_t interval(unsigned check)
 
 static void expect_close(const counter *c, uint64_t ns)
 {
-    uint64_t mapped = pki_clock_ns(&map, ticks_at(c, ns));
+    uint64_t mapped = pki_clock_ns(&clock_map, ticks_at(c, ns));
     double error = (double)mapped - (double)ns, allowed = 1000 + 1e-6 * (double)ns;
     if (fabs(error) > allowed)
         fail_msg("%.9f s: %.0f ns off, %.0f allowed, %u segments", (double)ns / 1e9, error, allowed,
-                 map.count);
+                 clock_map.count);
 }
 
 #define PROBES 40
@@ -86,26 +95,26 @@ static void follow(const counter *c, uint64_t from, uint64_t to)
     const unsigned probes = is_slow() ? PROBES / 5 : PROBES;
     for (unsigned i = 0; i <= probes; i++) {
         at[i] = from + (to - from) * i / probes;
-        before[i] = pki_clock_ns(&map, ticks_at(c, at[i]));
+        before[i] = pki_clock_ns(&clock_map, ticks_at(c, at[i]));
         assert_true(before[i] >= last);
         last = before[i];
         expect_close(c, at[i]);
     }
     pki_clock_sample now = sample_at(c, to);
-    pki_clock_map_check(&map, now);
+    pki_clock_map_check(&clock_map, now);
     for (unsigned i = 0; i <= probes; i++)
         if (ticks_at(c, at[i]) < now.ticks)
-            assert_int_equal(pki_clock_ns(&map, ticks_at(c, at[i])), before[i]);
+            assert_int_equal(pki_clock_ns(&clock_map, ticks_at(c, at[i])), before[i]);
 }
 
 /* Where one segment ends and the next begins, neighbours in ticks are neighbours in time. */
 static void expect_continuous(void)
 {
-    for (uint32_t i = 1; i < map.count; i++) {
-        uint64_t tick = map.segments[i].start_ticks;
-        uint64_t here = pki_clock_ns(&map, tick), before = pki_clock_ns(&map, tick - 1);
+    for (uint32_t i = 1; i < clock_map.count; i++) {
+        uint64_t tick = clock_map.segments[i].start_ticks;
+        uint64_t here = pki_clock_ns(&clock_map, tick), before = pki_clock_ns(&clock_map, tick - 1);
         assert_in_range(here - before, 0,
-                        1 + (uint64_t)(map.segments[i - 1].rate >> PKI_RATE_BITS) + 1);
+                        1 + (uint64_t)(clock_map.segments[i - 1].rate >> PKI_RATE_BITS) + 1);
     }
 }
 
@@ -119,7 +128,7 @@ static void run(const counter *c, uint64_t seconds)
         now = next;
     }
     expect_continuous();
-    assert_in_range(map.count, 2, PKI_CLOCK_SEGMENTS);
+    assert_in_range(clock_map.count, 2, PKI_CLOCK_SEGMENTS);
 }
 
 static const counter plain = {.first_ticks = 123456789012, .first_ns = 987654321};
@@ -129,9 +138,9 @@ static void constant_rate(void **state)
     (void)state;
     run(&plain, 60);
     run(&plain, 3600);
-    assert_true(map.count < 32); /* nothing to correct once the rate is known */
-    assert_true(fabs(pki_clock_hz(&map) / (double)HZ - 1) < 1e-9);
-    assert_in_range(map.uncertainty_ns, 0, 100);
+    assert_true(clock_map.count < 32); /* nothing to correct once the rate is known */
+    assert_true(fabs(pki_clock_hz(&clock_map) / (double)HZ - 1) < 1e-9);
+    assert_in_range(clock_map.uncertainty_ns, 0, 100);
 }
 
 static void wrong_rate_at_start(void **state)
@@ -141,11 +150,11 @@ static void wrong_rate_at_start(void **state)
     fast.wrong_ppm = 50;
     slow.wrong_ppm = -50;
     run(&fast, 60);
-    assert_true(fabs(pki_clock_ppm(&map) + 50) < 0.5);
+    assert_true(fabs(pki_clock_ppm(&clock_map) + 50) < 0.5);
     run(&slow, 60);
-    assert_true(fabs(pki_clock_ppm(&map) - 50) < 0.5);
+    assert_true(fabs(pki_clock_ppm(&clock_map) - 50) < 0.5);
     run(&fast, 3600);
-    assert_true(map.uncertainty_ns >=
+    assert_true(clock_map.uncertainty_ns >=
                 100); /* what was wrong in the beginning has been noticed and is told */
 }
 
@@ -156,8 +165,8 @@ static void noisy_brackets(void **state)
     noisy.noise = 145; /* 50 ns either way */
     run(&noisy, 60);
     run(&noisy, 3600);
-    assert_true(map.count < 128);
-    assert_true(map.uncertainty_ns >= 50);
+    assert_true(clock_map.count < 128);
+    assert_true(clock_map.uncertainty_ns >= 50);
 }
 
 static void drift(void **state)
@@ -176,7 +185,7 @@ static void drift(void **state)
         c.wrong_ppm = swings[i] / 2;
         run(&c, 60);
         run(&c, 3600);
-        assert_true(map.count > 32); /* it did have to follow */
+        assert_true(clock_map.count > 32); /* it did have to follow */
     }
 }
 
@@ -204,14 +213,14 @@ static void list_is_full(void **state)
         now += 8000000 * SECOND;
         pki_clock_sample s = sample_at(&plain, now);
         s.ns += i % 2 ? 1000 * SECOND : 0;
-        pki_clock_map_check(&map, s);
-        uint64_t mapped = pki_clock_ns(&map, s.ticks);
+        pki_clock_map_check(&clock_map, s);
+        uint64_t mapped = pki_clock_ns(&clock_map, s.ticks);
         assert_true(mapped > last);
         last = mapped;
     }
-    assert_in_range(map.count, PKI_CLOCK_SEGMENTS - 1, PKI_CLOCK_SEGMENTS);
+    assert_in_range(clock_map.count, PKI_CLOCK_SEGMENTS - 1, PKI_CLOCK_SEGMENTS);
     expect_continuous();
-    assert_true(map.uncertainty_ns >= 500 * SECOND);
+    assert_true(clock_map.uncertainty_ns >= 500 * SECOND);
 }
 
 /* A check that comes late, and one whose sample is no newer than the last. */
@@ -221,11 +230,11 @@ static void stalled_checks(void **state)
     begin(&plain);
     follow(&plain, 1000000, 5000000);
     follow(&plain, 5000000, 30 * SECOND);
-    uint32_t count = map.count;
-    pki_clock_map_check(&map, sample_at(&plain, 10 * SECOND));
-    pki_clock_map_check(&map, sample_at(&plain, 30 * SECOND));
-    assert_int_equal(map.count, count);
-    assert_int_equal(map.last.ns, plain.first_ns + 30 * SECOND);
+    uint32_t count = clock_map.count;
+    pki_clock_map_check(&clock_map, sample_at(&plain, 10 * SECOND));
+    pki_clock_map_check(&clock_map, sample_at(&plain, 30 * SECOND));
+    assert_int_equal(clock_map.count, count);
+    assert_int_equal(clock_map.last.ns, plain.first_ns + 30 * SECOND);
 }
 
 /* A correction runs its course before the next one: pk_stop checks at any moment. */
@@ -234,18 +243,18 @@ static void early_check(void **state)
     (void)state;
     begin(&plain);
     for (uint64_t s = 1; s <= 8; s++)
-        pki_clock_map_check(&map, sample_at(&plain, s * SECOND));
-    uint32_t count = map.count;
+        pki_clock_map_check(&clock_map, sample_at(&plain, s * SECOND));
+    uint32_t count = clock_map.count;
     pki_clock_sample late = sample_at(&plain, 9 * SECOND),
                      early = sample_at(&plain, 9 * SECOND + SECOND / 4);
     late.ns += 5000;
-    pki_clock_map_check(&map, late);
-    assert_int_equal(map.count, count + 2);
-    pki_clock_map_check(&map, early);
-    assert_int_equal(map.count, count + 2);
+    pki_clock_map_check(&clock_map, late);
+    assert_int_equal(clock_map.count, count + 2);
+    pki_clock_map_check(&clock_map, early);
+    assert_int_equal(clock_map.count, count + 2);
     expect_continuous();
     for (uint64_t s = 11; s <= 20; s++)
-        pki_clock_map_check(&map, sample_at(&plain, s * SECOND));
+        pki_clock_map_check(&clock_map, sample_at(&plain, s * SECOND));
     expect_continuous();
     expect_close(&plain, 20 * SECOND);
 }
@@ -254,14 +263,14 @@ static void before_the_start(void **state)
 {
     (void)state;
     begin(&plain);
-    assert_int_equal(pki_clock_ns(&map, 0), 0);
-    assert_int_equal(pki_clock_ns(&map, plain.first_ticks - 1), 0);
-    assert_int_equal(pki_clock_ns(&map, plain.first_ticks), 0);
-    assert_in_range(pki_clock_ns(&map, plain.first_ticks + 2900000), 999999, 1000001);
-    map.count = 0; /* of an arena whose writer was killed before it got here */
-    assert_int_equal(pki_clock_ns(&map, plain.first_ticks + 2900000), 0);
-    map.count = UINT32_MAX; /* of a damaged one */
-    pki_clock_ns(&map, plain.first_ticks);
+    assert_int_equal(pki_clock_ns(&clock_map, 0), 0);
+    assert_int_equal(pki_clock_ns(&clock_map, plain.first_ticks - 1), 0);
+    assert_int_equal(pki_clock_ns(&clock_map, plain.first_ticks), 0);
+    assert_in_range(pki_clock_ns(&clock_map, plain.first_ticks + 2900000), 999999, 1000001);
+    clock_map.count = 0; /* of an arena whose writer was killed before it got here */
+    assert_int_equal(pki_clock_ns(&clock_map, plain.first_ticks + 2900000), 0);
+    clock_map.count = UINT32_MAX; /* of a damaged one */
+    pki_clock_ns(&clock_map, plain.first_ticks);
 }
 
 static void monotonic_is_itself(void **state)
@@ -271,14 +280,14 @@ static void monotonic_is_itself(void **state)
     (void)state;
     for (unsigned i = 0; i < 5; i++) {
         pki_clock_sample a = {starts[i], starts[i], 0}, b = {starts[i] + 5, starts[i] + 5, 0};
-        pki_clock_map_init(&map, 1, a, b);
-        pki_clock_map_check(&map,
+        pki_clock_map_init(&clock_map, 1, a, b);
+        pki_clock_map_check(&clock_map,
                             (pki_clock_sample){starts[i] + SECOND, starts[i] + SECOND + 1, 0});
-        assert_int_equal(map.count, 1);
-        assert_true(pki_clock_unit_ns(&map) == 1.0 && pki_clock_hz(&map) == 1e9 &&
-                    pki_clock_ppm(&map) == 0);
+        assert_int_equal(clock_map.count, 1);
+        assert_true(pki_clock_unit_ns(&clock_map) == 1.0 && pki_clock_hz(&clock_map) == 1e9 &&
+                    pki_clock_ppm(&clock_map) == 0);
         for (unsigned k = 0; k < 5; k++)
-            assert_int_equal(pki_clock_ns(&map, starts[i] + laters[k]), laters[k]);
+            assert_int_equal(pki_clock_ns(&clock_map, starts[i] + laters[k]), laters[k]);
     }
 }
 
@@ -350,22 +359,129 @@ static void first_lines_of_files(void **state)
     assert_false(pki_read_line(name, line, sizeof line));
 }
 
+static const struct CMUnitTest clock_tests[] = {
+    cmocka_unit_test(constant_rate),
+    cmocka_unit_test(wrong_rate_at_start),
+    cmocka_unit_test(noisy_brackets),
+    cmocka_unit_test(drift),
+    cmocka_unit_test(large_values),
+    cmocka_unit_test(list_is_full),
+    cmocka_unit_test(stalled_checks),
+    cmocka_unit_test(before_the_start),
+    cmocka_unit_test(monotonic_is_itself),
+    cmocka_unit_test(real_clocks),
+    cmocka_unit_test(steps),
+    cmocka_unit_test(first_lines_of_files),
+    cmocka_unit_test(early_check),
+};
+
+/* ---- what a session says of its clock ---- */
+
+/* Why it is not the processor's counter, that somebody insists on one that the kernel does not
+ * trust, and that it has jumped. */
+
+static char said[8][512];
+static unsigned said_count;
+
+static void hear(void *user, pk_log_level level, const char *message)
+{
+    (void)user;
+    if (level == PK_LOG_WARNING && strncmp(message, "clock: ", 7) == 0 && said_count < 8)
+        snprintf(said[said_count++], sizeof said[0], "%s", message);
+}
+
+static int begin_quietly(void **state)
+{
+    said_count = 0;
+    memset(said, 0, sizeof said);
+    return enter_folder(state);
+}
+
+/* In one line. */
+static char *report_of(void)
+{
+    static char text[65536];
+    FILE *file = fopen("report", "r");
+    assert_non_null(file);
+    size_t n = fread(text, 1, sizeof text - 1, file), kept = 0;
+    fclose(file);
+    for (size_t i = 0; i < n; i++) {
+        char c = text[i] == '\n' ? ' ' : text[i];
+        if (c != ' ' || (kept && text[kept - 1] != ' '))
+            text[kept++] = c;
+    }
+    text[kept] = 0;
+    return text;
+}
+
+static void start_with(const char *clock)
+{
+    assert_int_equal(
+        pk_start(pk_options(.clock = clock, .backends = "none", .collector = "none", .log = hear,
+                            .report_path = "report", .flush_ms = 3600000)),
+        PK_OK);
+}
+
+static void says_why_it_is_not_the_counter(void **state)
+{
+    const char *why_not = NULL;
+    (void)state;
+    bool trusted = pki_cycle_counter_trusted(&why_not);
+    start_with(NULL);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(said_count, 0); /* nobody has asked for anything else */
+    assert_int_equal(!strstr(report_of(), "the processor's counter"), trusted);
+    assert_true(trusted || strstr(report_of(), why_not));
+    start_with("monotonic");
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_null(strstr(report_of(), "the processor's counter"));
+}
+
+static void warns_who_insists(void **state)
+{
+    const char *why_not = NULL;
+    (void)state;
+    bool trusted = pki_cycle_counter_trusted(&why_not);
+    if (!pki_cycle_counter_constant())
+        skip();
+    start_with(PKI_CYCLE_COUNTER_NAME);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(said_count, trusted ? 0 : 1);
+    assert_true(trusted || strstr(said[0], why_not));
+    assert_int_equal(!strstr(report_of(), "used as requested"), trusted);
+}
+
+/* The map is moved instead of the counter. */
+static void tells_of_a_jump_once(void **state)
+{
+    const char *why_not;
+    (void)state;
+    if (!pki_cycle_counter_constant())
+        skip();
+    unsigned before = pki_cycle_counter_trusted(&why_not) ? 0 : 1;
+    start_with(PKI_CYCLE_COUNTER_NAME);
+    pki_collect_check_clock(&pki_the_session, true);
+    assert_int_equal(said_count, before);
+    pki_clock_map *map = &pki_the_session.arena->header->clock;
+    for (int i = 0; i < 3; i++) {
+        for (uint32_t k = 0; k < map->count; k++)
+            map->segments[k].start_ns += 5000000000u;
+        pki_collect_check_clock(&pki_the_session, true);
+    }
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(said_count, before + 1);
+    assert_non_null(strstr(said[before], "has jumped: it is 5.00 s away"));
+}
+
+static const struct CMUnitTest clock_session_tests[] = {
+    cmocka_unit_test_setup_teardown(says_why_it_is_not_the_counter, begin_quietly, leave_folder),
+    cmocka_unit_test_setup_teardown(warns_who_insists, begin_quietly, leave_folder),
+    cmocka_unit_test_setup_teardown(tells_of_a_jump_once, begin_quietly, leave_folder),
+};
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constant_rate),
-        cmocka_unit_test(wrong_rate_at_start),
-        cmocka_unit_test(noisy_brackets),
-        cmocka_unit_test(drift),
-        cmocka_unit_test(large_values),
-        cmocka_unit_test(list_is_full),
-        cmocka_unit_test(stalled_checks),
-        cmocka_unit_test(before_the_start),
-        cmocka_unit_test(monotonic_is_itself),
-        cmocka_unit_test(real_clocks),
-        cmocka_unit_test(steps),
-        cmocka_unit_test(first_lines_of_files),
-        cmocka_unit_test(early_check),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(clock_tests, NULL, NULL);
+    failed += cmocka_run_group_tests(clock_session_tests, NULL, NULL);
+    return failed;
 }

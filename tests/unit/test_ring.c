@@ -1,17 +1,21 @@
-/* A ring that is full: what it drops is counted, and no statistic misses it.
- *
- * The tests hold the lock under which the collector takes records, so that nothing is taken but at
- * their word. A ring of 64 records holds 63.
- */
-#include "session.h"
+/* Rings that are full, and that are left and come back to. */
+#include "spares.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "core/cursor.h"
+#include "core/registry.h"
 #include "measure/fold/fold.h"
 #include "session/report/run.h"
+
+/* ---- a ring that is full ---- */
+
+/* What it drops is counted, and no statistic misses it.
+ *
+ * The tests hold the lock under which the collector takes records, so that nothing is taken but at
+ * their word. A ring of 64 records holds 63. */
 
 static pk_region outer = PK_REGION("outer"), middle = PK_REGION("middle"),
                  inner = PK_REGION("inner");
@@ -27,27 +31,6 @@ static int start_held(void **state)
     pk_flush();
     pthread_mutex_lock(&pki_drain_lock);
     return 0;
-}
-
-static int stop_held(void **state)
-{
-    pthread_mutex_unlock(&pki_drain_lock);
-    return stop_session(state);
-}
-
-static void let_go(void)
-{
-    pthread_mutex_unlock(&pki_drain_lock);
-    assert_int_equal(pk_flush(), PK_OK);
-    pthread_mutex_lock(&pki_drain_lock);
-}
-
-static pk_counts stop_now(void)
-{
-    pthread_mutex_unlock(&pki_drain_lock);
-    pk_counts counts = stop_and_count();
-    pthread_mutex_lock(&pki_drain_lock);
-    return counts;
 }
 
 static void record(int n)
@@ -372,22 +355,337 @@ static void what_replaces_the_undone(void **state)
 
 #define held(test) cmocka_unit_test_setup_teardown(test, start_held, stop_held)
 
+static const struct CMUnitTest ring[] = {
+    held(drops_are_counted_and_kept_in_statistics),
+    held(room_comes_back),
+    held(points_at_the_rings_end),
+    held(a_point_in_the_last_slot),
+    held(two_slots_at_a_time),
+    held(points_that_find_no_room),
+    held(own_time_when_the_ring_is_full),
+    held(one_threads_self_time),
+    held(own_times_around_drops),
+    held(a_small_record_behind_a_loss),
+    held(breakdowns_around_drops),
+    held(what_replaces_the_undone),
+    held(not_finite),
+};
+
+/* ---- what a handler has recorded, and the store behind it has undone ---- */
+
+/* What a handler that has interrupted the fast path has recorded, and the store of `state` behind
+ * it has undone, as a ring is left or come back to: what was folded is not folded again, and what
+ * follows is. The store is made by hand. */
+
+enum { SLOT = sizeof(pki_record) };
+
+static pk_region undone_inner = PK_REGION("inner");
+
+static int undone_start_held(void **state)
+{
+    (void)state;
+    return start_with_spares(NULL, 3);
+}
+
+static void undone_record(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        pk_region_begin(&undone_inner);
+        pk_region_end(&undone_inner);
+    }
+}
+
+static void go_on_from(pki_thread *t, uint64_t before)
+{
+    pki_store_release(&t->state, before + ((uint64_t)SLOT << 32));
+}
+
+/* The handler has come round and all of that is taken; then the ring is full at once, short of
+ * where it had been. */
+static void a_ring_that_is_left_behind_readers(void **state)
+{
+    pki_thread *t = pki_own;
+    uint32_t turn = t->turn, at = (uint32_t)(pki_load(&t->state) >> 32) / SLOT;
+    (void)state;
+    undone_record(50 - at);
+    let_go();
+    undone_record(10);
+    uint64_t before = pki_load(&t->state);
+    undone_record(10);
+    let_go();
+    assert_true(t->released == pki_cursor_of(turn, 6 * SLOT) && t->folded == t->released);
+    go_on_from(t, before);
+    undone_record(3 + 5); /* up to the ring's end, and to what passes for the last free slot */
+    assert_false(pki_is_in_segment(t));
+    undone_record(4);
+    assert_true(pki_is_in_segment(t));
+    assert_int_equal(pki_turn_at(t, turn)->end, 5 * SLOT);
+    assert_int_equal(count_of(&undone_inner), 50 - at + 20 + 4);
+    assert_int_equal(pki_turn_at(t, turn)->end, 6 * SLOT); /* for who takes records, too */
+    let_go();
+    assert_true(pki_load(&pki_the_session.fullest) < HOLDS);
+    undone_record(HOLDS);
+    let_go();
+    assert_int_equal(count_of(&undone_inner), 50 - at + 24 + HOLDS);
+    assert_int_equal(stop_now().dropped, 0);
+}
+
+/* From far into a segment the handler has come back to the ring's start: what lies between is no
+ * record. */
+static void a_ring_come_back_to_in_its_middle(void **state)
+{
+    pki_thread *t = pki_own;
+    (void)state;
+    undone_record(HOLDS + 45);
+    uint32_t turn = t->turn;
+    uint64_t before = pki_load(&t->state);
+    unsigned all = HOLDS + 45;
+    assert_true(before >> 32 > RING / 2 * SLOT);
+    let_go();
+    undone_record(10);
+    all += 10;
+    assert_int_equal(t->turn, turn + 1);
+    assert_false(pki_is_in_segment(t));
+    assert_int_equal(count_of(&undone_inner), all);
+    go_on_from(t, before);
+    undone_record(10);
+    all += 10;
+    assert_int_equal(count_of(&undone_inner), all);
+    for (int i = 0; i < 20; i++) {
+        let_go();
+        undone_record(30);
+        all += 30;
+    }
+    assert_int_equal(count_of(&undone_inner), all);
+    assert_int_equal(stop_now().dropped, 0);
+}
+
+/* -- without a segment -- */
+
+static int start_alone(void **state)
+{
+    (void)state;
+    return start_with_spares(NULL, 0);
+}
+
+static unsigned slot_of(uint64_t state)
+{
+    return (unsigned)(state >> 32) / SLOT;
+}
+
+/* Goes on from there with what is short of readers by so many slots, which are as good as none,
+ * until it has looked; from then on there is room. */
+static void short_of_readers(unsigned from, unsigned by)
+{
+    pki_thread *t = pki_own;
+    undone_record((from + RING - slot_of(pki_load(&t->state))) % RING);
+    let_go();
+    uint64_t before = pki_load(&t->state), dropped = t->dropped;
+    undone_record(10);
+    let_go();
+    assert_int_equal(pki_cursor_offset(t->released), (from + 10) % RING * SLOT);
+    go_on_from(t, before);
+    t->stop = 0; /* it looks, as it does each eighth of a ring */
+    undone_record(10 - 1 - by);
+    assert_int_equal(t->dropped, dropped);
+    undone_record(20); /* some of them as readers are told of it */
+    uint64_t some = t->dropped - dropped;
+    assert_true(some >= 20 - by);
+    let_go();
+    for (int i = 0; i < 5; i++) {
+        undone_record(40);
+        let_go();
+    }
+    assert_int_equal(t->dropped - dropped, some);
+    assert_int_equal(slot_of(pki_load(&t->state)), (from + 10 + 200) % RING);
+}
+
+static void a_ring_that_is_short_of_readers(void **state)
+{
+    (void)state;
+    short_of_readers(20, 1); /* in the first round */
+    short_of_readers(40, 3);
+    for (unsigned by = 1; by < 9; by++)
+        short_of_readers(50, by);
+    assert_true(count_of(&undone_inner) > 10 * 200);
+    stop_now();
+}
+
+/* The handler has come round, or the owner comes round behind it. */
+static void and_across_its_end(void **state)
+{
+    (void)state;
+    short_of_readers(50, 3);
+    for (unsigned from = 54; from < RING; from++)
+        short_of_readers(from, 3);
+    stop_now();
+}
+
+/* It has come past where readers are by itself, and round: then full is full. */
+static void a_full_ring_behind_readers(void **state)
+{
+    pki_thread *t = pki_own;
+    (void)state;
+    undone_record(30);
+    let_go();
+    uint64_t before = pki_load(&t->state);
+    undone_record(10);
+    let_go();
+    go_on_from(t, before);
+    undone_record(2);
+    let_go(); /* told */
+    assert_true(t->undone_turn == t->turn && t->undone_until > 0);
+    undone_record(7 + HOLDS);
+    assert_int_equal(t->dropped, 0);
+    undone_record(5);
+    assert_int_equal(t->dropped, 5);
+    let_go();
+    undone_record(10);
+    assert_int_equal(t->dropped, 5);
+    stop_now();
+}
+
+#define alone(test) cmocka_unit_test_setup_teardown(test, start_alone, stop_held)
+#define undone_held(test) cmocka_unit_test_setup_teardown(test, undone_start_held, stop_held)
+
+static const struct CMUnitTest undone[] = {
+    undone_held(a_ring_that_is_left_behind_readers),
+    undone_held(a_ring_come_back_to_in_its_middle),
+    alone(a_ring_that_is_short_of_readers),
+    alone(and_across_its_end),
+    alone(a_full_ring_behind_readers),
+};
+
+/* ---- a segment that a thread has left is kept for it while a store of it may still come ---- */
+
+/* Nobody else has it. */
+
+enum { SEGMENTS = 3 };
+
+static pk_region spare_kept_outer = PK_REGION("outer"), spare_kept_middle = PK_REGION("middle"),
+                 spare_kept_inner = PK_REGION("inner");
+
+static int spare_kept_start_held(void **state)
+{
+    (void)state;
+    return start_with_spares(NULL, SEGMENTS);
+}
+
+static void spare_kept_record(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        pk_region_begin(&spare_kept_inner);
+        pk_region_end(&spare_kept_inner);
+    }
+}
+
+static void *record_much(void *times)
+{
+    spare_kept_record(*(unsigned *)times);
+    return pki_own;
+}
+
+static uint64_t dropped_by_another(unsigned many)
+{
+    pthread_t thread;
+    void *block;
+    assert_int_equal(pthread_create(&thread, NULL, record_much, &many), 0);
+    assert_int_equal(pthread_join(thread, &block), 0);
+    uint64_t dropped = ((pki_thread *)block)->dropped;
+    let_go();
+    let_go();
+    return dropped;
+}
+
+/* All but those that this thread keeps, and its own ring. */
+static void expect_kept(uint32_t kept)
+{
+    const unsigned most = (1 + SEGMENTS) * HOLDS;
+    assert_int_equal(pki_spares_kept(the_spares()), kept);
+    assert_int_equal(count_free(), SEGMENTS);
+    assert_int_equal(dropped_by_another(most), kept * HOLDS);
+}
+
+static void come_home(void)
+{
+    let_go();
+    spare_kept_record(HOLDS);
+    assert_false(pki_is_in_segment(pki_own));
+    let_go();
+}
+
+/* A store that a handler has interrupted may still come, into the segment that was left. */
+static void one_is_kept_while_a_region_is_open(void **state)
+{
+    (void)state;
+    pk_region_begin(&spare_kept_outer);
+    spare_kept_record(3 * HOLDS);
+    come_home();
+    expect_kept(2);
+    pk_region_begin(&spare_kept_middle);
+    spare_kept_record(3 * HOLDS); /* the same ones */
+    come_home();
+    expect_kept(2);
+    pk_region_end(&spare_kept_middle);
+    let_go();
+    expect_kept(2);
+    pk_region_end(&spare_kept_outer);
+    let_go();
+    expect_kept(0);
+    spare_kept_record(3 * HOLDS);
+    come_home();
+    expect_kept(0);
+    assert_int_equal(pki_own->dropped, 0);
+    stop_now();
+}
+
+static void until_another_one_is(void **state)
+{
+    (void)state;
+    pk_region_begin(&spare_kept_outer);
+    spare_kept_record(2 * HOLDS);
+    come_home();
+    expect_kept(1);
+    pk_region_end(&spare_kept_outer);
+    spend();
+    pk_region_begin(&spare_kept_outer);
+    let_go();
+    expect_kept(0);
+    pk_region_end(&spare_kept_outer);
+    stop_now();
+}
+
+/* Given back to the system, it is still that one's. */
+static void one_is_kept_without_memory(void **state)
+{
+    const uint32_t bytes = RING * sizeof(pki_record);
+    (void)state;
+    pk_region_begin(&spare_kept_outer);
+    spare_kept_record(2 * HOLDS);
+    come_home();
+    for (int i = 0; i < SEGMENTS; i++)
+        assert_true(pki_spare_unmake(the_spares(), pki_the_session.arena, bytes));
+    assert_int_equal(pki_spares_there(the_spares()), 0);
+    for (int i = 0; i < SEGMENTS; i++)
+        assert_true(make_one());
+    expect_kept(1);
+    pk_region_end(&spare_kept_outer);
+    stop_now();
+}
+
+#define spare_kept_held(test)                                                                      \
+    cmocka_unit_test_setup_teardown(test, spare_kept_start_held, stop_held)
+
+static const struct CMUnitTest kept[] = {
+    spare_kept_held(one_is_kept_while_a_region_is_open),
+    spare_kept_held(until_another_one_is),
+    spare_kept_held(one_is_kept_without_memory),
+};
+
 int main(void)
 {
-    const struct CMUnitTest ring[] = {
-        held(drops_are_counted_and_kept_in_statistics),
-        held(room_comes_back),
-        held(points_at_the_rings_end),
-        held(a_point_in_the_last_slot),
-        held(two_slots_at_a_time),
-        held(points_that_find_no_room),
-        held(own_time_when_the_ring_is_full),
-        held(one_threads_self_time),
-        held(own_times_around_drops),
-        held(a_small_record_behind_a_loss),
-        held(breakdowns_around_drops),
-        held(what_replaces_the_undone),
-        held(not_finite),
-    };
-    return both_clocks(ring);
+    int failed = both_clocks(ring);
+    failed += both_clocks(undone);
+    failed += both_clocks(kept);
+    return failed;
 }

@@ -1,22 +1,35 @@
-/* Calls that are counted and not timed: what becomes of their counts, of the times around them, of
- * bytes, and of ends that do not match.
- */
+/* Calls that are counted and not timed: which regions, what becomes of what was counted, and its
+ * errors. */
 #include "folder.h"
 #include "session.h"
 #include "tick.h"
 #include "valgrind.h"
 
 #include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "base/compiler.h"
 #include "core/registry.h"
 #include "core/thin.h"
 #include "measure/fold/fold.h"
 #include "measure/thinned.h"
+#include "measure/thinning.h"
 #include "session/options/config.h"
 #include "session/session.h"
+#include "stats/slot.h"
+
+/* ---- calls that are counted and not timed ---- */
+
+/* What becomes of their counts, of the times around them, of bytes, and of ends that do not match.
+ */
 
 static pk_region outer = PK_REGION("outer"), leaf = PK_REGION_OF(PK_COMPUTE, "leaf"),
                  deep = PK_REGION("deep"), twin = PK_REGION_OF(PK_COMPUTE, "leaf"),
@@ -398,24 +411,410 @@ static void shares_are_between_0_and_a_half(void **state)
 
 #define IN_A_SESSION(test) cmocka_unit_test_setup_teardown(test, start_thin, stop_thin)
 
+static const struct CMUnitTest thinned_tests[] = {
+    IN_A_SESSION(each_call_is_counted),
+    IN_A_SESSION(so_are_those_of_another_pk_region_of_that_name),
+    IN_A_SESSION(and_those_that_come_before_no_timed_one),
+    IN_A_SESSION(self_times_add_up),
+    IN_A_SESSION(bytes_are_exact),
+    IN_A_SESSION(an_end_closes_what_is_left_open_inside),
+    IN_A_SESSION(one_region_after_the_other),
+    IN_A_SESSION(regions_nest_in_themselves),
+    cmocka_unit_test(a_chain_of_any_length),
+    IN_A_SESSION(all_times_come_back),
+    IN_A_SESSION(operations_are_never_left_out),
+    cmocka_unit_test(shares_are_between_0_and_a_half),
+    cmocka_unit_test_setup_teardown(a_session_thins_by_itself, enter_folder, leave_session),
+    cmocka_unit_test_setup_teardown(so_does_one_without_a_collector, enter_folder, leave_session),
+};
+
+/* ---- which regions are thinned, and how far, from calls and costs that are made up ---- */
+
+#define BOUND 0.02
+#define LOOK 1e8 /* ns of CPU time */
+
+static const pki_thin_costs costs = {.pair = 20,
+                                     .timed = 50,
+                                     .counted = 2,
+                                     .pair_hidden = 10,
+                                     .counted_hidden = 1.5,
+                                     .fold = 30,
+                                     .format = 60};
+
+static pki_thinning thinning;
+static pki_thin_region regions[8];
+
+static void begin(bool traced)
+{
+    pki_thinning_init(&thinning, BOUND, traced, costs);
+    for (size_t i = 0; i < sizeof regions / sizeof *regions; i++)
+        regions[i] = (pki_thin_region){.id = (uint32_t)i};
+}
+
+/* What really happens in a stretch: calls are timed as the region's word says. Returns perfkit's
+ * share. */
+static double stretch(const double *calls, size_t count, bool *changed)
+{
+    double owner = 0, beside = 0;
+    for (size_t i = 0; i < count; i++) {
+        pki_thin_region *r = &regions[i];
+        bool skips = pki_thin_skips_calls(r->thin);
+        double timed = skips ? calls[i] * 2 / r->thin : calls[i];
+        r->timed = (uint64_t)timed;
+        r->untimed = (uint64_t)(calls[i] - timed);
+        owner += timed * (skips ? costs.timed : costs.pair) + (calls[i] - timed) * costs.counted;
+        beside += timed * (costs.fold +
+                           (thinning.traced && r->thin != PKI_THIN_UNTRACED ? costs.format : 0));
+    }
+    const pki_thin_input input = {.process = LOOK, .beside = beside};
+    *changed = pki_thinning_adjust(&thinning, &input, regions, count);
+    return (owner + beside) / LOOK;
+}
+
+static double settle(const double *calls, size_t count, unsigned looks)
+{
+    bool changed;
+    double share = 0;
+    for (unsigned i = 0; i < looks; i++)
+        share = stretch(calls, count, &changed);
+    return share;
+}
+
+static void within_the_bound_nothing_is_thinned(void **state)
+{
+    const double calls[] = {1000, 2000};
+    (void)state;
+    begin(true);
+    settle(calls, 2, 20);
+    assert_int_equal(regions[0].thin, 0);
+    assert_int_equal(regions[1].thin, 0);
+}
+
+static void the_bound_holds_after_a_few_looks(void **state)
+{
+    const double calls[] = {300000, 3000, 100};
+    bool changed;
+    (void)state;
+    begin(true);
+    assert_true(stretch(calls, 3, &changed) > 0.1);
+    settle(calls, 3, 3);
+    for (int i = 0; i < 100; i++)
+        assert_true(stretch(calls, 3, &changed) <= BOUND);
+    assert_true(pki_thin_skips_calls(regions[0].thin));
+    assert_int_equal(regions[2].thin, 0); /* it costs nothing */
+    assert_false(thinning.beyond);
+}
+
+static void events_go_before_times(void **state)
+{
+    const double calls[] = {18000};
+    (void)state;
+    begin(true);
+    settle(calls, 1, 3);
+    assert_int_equal(regions[0].thin, PKI_THIN_UNTRACED);
+}
+
+static void without_a_trace_times_go_at_once(void **state)
+{
+    const double calls[] = {50000};
+    (void)state;
+    begin(false);
+    settle(calls, 1, 3);
+    assert_true(regions[0].thin >= 8);
+}
+
+static void what_was_taken_too_much_is_saved_again(void **state)
+{
+    const double calls[] = {300000};
+    bool changed;
+    double taken = 0;
+    (void)state;
+    begin(false);
+    for (int i = 0; i < 60; i++)
+        taken += stretch(calls, 1, &changed);
+    assert_true(taken / 60 <= BOUND);
+}
+
+static void with_room_times_come_back_and_stay(void **state)
+{
+    const double many[] = {300000}, few[] = {2000};
+    bool changed;
+    unsigned changes = 0;
+    (void)state;
+    begin(true);
+    settle(many, 1, 10);
+    assert_true(regions[0].thin > 2);
+    settle(few, 1, 100);
+    assert_int_equal(regions[0].thin, 0);
+    for (int i = 0; i < 100; i++) {
+        stretch(few, 1, &changed);
+        changes += changed;
+    }
+    assert_int_equal(changes, 0);
+}
+
+/* Loads that lie anywhere: within a hundred looks it changes its mind a few times at most. */
+static void it_does_not_flap(void **state)
+{
+    (void)state;
+    for (double calls = 1000; calls < 800000; calls *= 1.07) {
+        bool changed;
+        unsigned changes = 0;
+        begin(true);
+        settle(&calls, 1, 200);
+        for (int i = 0; i < 200; i++) {
+            stretch(&calls, 1, &changed);
+            changes += changed;
+        }
+        assert_in_range(changes, 0, 6);
+    }
+}
+
+static void never_means_never(void **state)
+{
+    const double calls[] = {500000};
+    (void)state;
+    begin(true);
+    regions[0].thin = PKI_THIN_NEVER;
+    settle(calls, 1, 20);
+    assert_true(regions[0].thin == PKI_THIN_NEVER);
+    assert_true(thinning.beyond);
+}
+
+static void counting_alone_can_be_too_much(void **state)
+{
+    const double calls[] = {2000000}; /* 4 % of the time to count them */
+    (void)state;
+    begin(false);
+    settle(calls, 1, 5);
+    assert_false(thinning.beyond); /* not at once */
+    settle(calls, 1, 25);
+    assert_true(thinning.beyond);
+    assert_true(regions[0].thin >= 64);
+    assert_true(thinning.sure / thinning.cpu > BOUND);
+    const double fewer[] = {1000};
+    settle(fewer, 1, 1);
+    assert_false(thinning.beyond);
+}
+
+/* In a row they take 2 ns each, which would be 2.6 %; it may be 1.95 % as well. */
+static void what_may_be_hidden_is_not_said_to_be_too_much(void **state)
+{
+    const double calls[] = {1300000};
+    (void)state;
+    begin(false);
+    settle(calls, 1, 100);
+    assert_true(thinning.share > BOUND);
+    assert_false(thinning.beyond);
+    assert_true(regions[0].thin >= 64);
+}
+
+static void where_nothing_helps_the_few_keep_their_times(void **state)
+{
+    const double calls[] = {2000000, 20};
+    (void)state;
+    begin(true);
+    settle(calls, 2, 50);
+    assert_true(thinning.beyond);
+    assert_int_equal(regions[1].thin, 0);
+}
+
+static void what_records_cost_is_learnt(void **state)
+{
+    const double calls[] = {100000};
+    (void)state;
+    begin(false);
+    for (int i = 0; i < 10; i++) {
+        regions[0].thin = 0;
+        regions[0].timed = (uint64_t)calls[0];
+        regions[0].untimed = 0;
+        const pki_thin_input input = {.process = LOOK, .beside = calls[0] * costs.fold * 3};
+        pki_thinning_adjust(&thinning, &input, regions, 1);
+    }
+    assert_true(thinning.scale > 2.9 && thinning.scale < 3.1);
+}
+
+static const struct CMUnitTest thinning_tests[] = {
+    cmocka_unit_test(within_the_bound_nothing_is_thinned),
+    cmocka_unit_test(the_bound_holds_after_a_few_looks),
+    cmocka_unit_test(events_go_before_times),
+    cmocka_unit_test(without_a_trace_times_go_at_once),
+    cmocka_unit_test(what_was_taken_too_much_is_saved_again),
+    cmocka_unit_test(with_room_times_come_back_and_stay),
+    cmocka_unit_test(it_does_not_flap),
+    cmocka_unit_test(never_means_never),
+    cmocka_unit_test(counting_alone_can_be_too_much),
+    cmocka_unit_test(what_may_be_hidden_is_not_said_to_be_too_much),
+    cmocka_unit_test(where_nothing_helps_the_few_keep_their_times),
+    cmocka_unit_test(what_records_cost_is_learnt),
+};
+
+/* ---- the errors that are stated of thinned regions are the errors ---- */
+
+/* Calls of many kinds, of which some are timed as core/thin.h has it, and how often the figures of
+ * all lie where they are said to. */
+
+static uint64_t chance = 88172645463325252u;
+
+static double uniform(void)
+{
+    chance ^= chance << 13;
+    chance ^= chance >> 7;
+    chance ^= chance << 17;
+    return (double)(chance >> 11) / 9007199254740992.0;
+}
+
+enum { CALLS = 30000 };
+#define TRIALS (is_slow() ? 50 : 200)
+static uint64_t calls[CALLS];
+static pk_stats sample, all;
+
+static void add(pk_stats *s, uint64_t ns, uint64_t weight)
+{
+    s->count += weight;
+    s->sum += ns * weight;
+    s->min = PKI_MIN(s->min, ns);
+    s->max = PKI_MAX(s->max, ns);
+    s->spare[0] += ns * ns * weight;
+    s->spare[2] += weight * (weight - 1);
+    s->untimed += weight - 1;
+    s->buckets[pki_bucket(ns)] += weight;
+}
+
+static void draw(unsigned n)
+{
+    pki_stats_begin(&sample);
+    pki_stats_begin(&all);
+    for (int i = 0, last = -1, next = 0; i < CALLS; i++) {
+        add(&all, calls[i], 1);
+        if (i != next && i != CALLS - 1)
+            continue;
+        add(&sample, calls[i], (uint64_t)(i - last));
+        last = i;
+        next = i + 1 + (int)(uniform() * (2 * n - 1));
+    }
+    pki_stats_finish(&sample, 1);
+    pki_stats_finish(&all, 1);
+}
+
+typedef struct hits {
+    unsigned sum, p50, p99;
+} hits;
+
+static bool lies_in(double value, const double range[2])
+{
+    return value >= range[0] && value <= range[1];
+}
+
+static hits try(unsigned n, uint64_t (*duration)(int))
+{
+    hits h = {0, 0, 0};
+    for (int t = 0; t < TRIALS; t++) {
+        for (int i = 0; i < CALLS; i++)
+            calls[i] = duration(i);
+        draw(n);
+        pki_region_thinned said = pki_region_thinned_of(&sample, 0, 0, 0);
+        assert_int_equal(sample.count, CALLS);
+        h.sum += fabs((double)sample.sum - (double)all.sum) <= 1.96 * said.sum_error;
+        h.p50 += lies_in((double)pk_stats_quantile(&all, 0.5), said.p50);
+        h.p99 += lies_in((double)pk_stats_quantile(&all, 0.99), said.p99);
+    }
+    return h;
+}
+
+static uint64_t with_a_tail(int i)
+{
+    double u = uniform();
+    (void)i;
+    return (uint64_t)(200 + 100 / (u + 0.01));
+}
+
+/* A loop's rhythm, which a fixed distance of 16 would never see. */
+static uint64_t in_turns(int i)
+{
+    return (uint64_t)(i % 16 == 0 ? 4000 : 100 + 10 * (i % 16)) + (uint64_t)(uniform() * 20);
+}
+
+static void errors_are_what_is_said(void **state)
+{
+    static uint64_t (*const durations[])(int) = {with_a_tail, in_turns};
+    static const unsigned distances[] = {8, 16, 50};
+    (void)state;
+    for (size_t d = 0; d < 2; d++)
+        for (size_t n = 0; n < 3; n++) {
+            hits h = try(distances[n], durations[d]);
+            assert_true(h.sum >= TRIALS * 0.88);
+            assert_true(h.p50 >= TRIALS * 0.88);
+            assert_true(h.p99 >= TRIALS * 0.88);
+        }
+}
+
+/* What a clock of steps makes of a duration that begins anywhere in one. */
+static uint64_t in_steps(double ns, double step)
+{
+    double start = uniform() * step;
+    return (uint64_t)(floor((start + ns) / step) * step);
+}
+
+static double usual_call(int i)
+{
+    return 18 + 6 * uniform() + (i % 40 == 0 ? 40 : 0);
+}
+
+static int hits_of(const pki_region_thinned *said)
+{
+    return lies_in((double)pk_stats_quantile(&all, 0.5), said->p50) +
+           lies_in((double)pk_stats_quantile(&all, 0.9), said->p90) +
+           lies_in((double)pk_stats_quantile(&all, 0.99), said->p99);
+}
+
+/* Each timed call takes some nanoseconds more where few of them are timed, and a step of the clock
+ * may lie between. */
+static void the_clock_s_step_is_in_the_range(void **state)
+{
+    const double step = 10, more = 4;
+    int with = 0, without = 0;
+    (void)state;
+    for (int t = 0; t < TRIALS; t++) {
+        pki_stats_begin(&all);
+        pki_stats_begin(&sample);
+        for (int i = 0; i < CALLS; i++)
+            add(&all, in_steps(usual_call(i), step), 1);
+        for (int i = 0; i < CALLS / 20; i++)
+            add(&sample, in_steps(usual_call(i) + more, step), 20);
+        pki_stats_finish(&sample, 1);
+        pki_stats_finish(&all, 1);
+        const pki_region_thinned coarse = pki_region_thinned_of(&sample, 0, step, 0),
+                                 fine = pki_region_thinned_of(&sample, 0, 1, 0);
+        with += hits_of(&coarse);
+        without += hits_of(&fine);
+    }
+    assert_true(with >= 3 * TRIALS * 0.95);
+    assert_true(without < with);
+}
+
+/* What timing takes may be in a timed call, or have hidden behind it. */
+static void what_timing_takes_is_in_the_range(void **state)
+{
+    (void)state;
+    pki_stats_begin(&sample);
+    for (int i = 0; i < 1000; i++)
+        add(&sample, 100, 20);
+    pki_stats_finish(&sample, 1);
+    const pki_region_thinned t = pki_region_thinned_of(&sample, 0, 1, 20);
+    assert_true(t.call_error >= 20 && t.call_error <= 60);
+    assert_true(t.p50[0] <= 100 - t.call_error && t.p50[1] >= 100 + t.call_error);
+    assert_true(pki_thinned_sum_range(&t, sample.count) >= 20000 * t.call_error);
+}
+
+static const struct CMUnitTest thinned_error_tests[] = {
+    cmocka_unit_test(errors_are_what_is_said), cmocka_unit_test(the_clock_s_step_is_in_the_range),
+    cmocka_unit_test(what_timing_takes_is_in_the_range)};
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        IN_A_SESSION(each_call_is_counted),
-        IN_A_SESSION(so_are_those_of_another_pk_region_of_that_name),
-        IN_A_SESSION(and_those_that_come_before_no_timed_one),
-        IN_A_SESSION(self_times_add_up),
-        IN_A_SESSION(bytes_are_exact),
-        IN_A_SESSION(an_end_closes_what_is_left_open_inside),
-        IN_A_SESSION(one_region_after_the_other),
-        IN_A_SESSION(regions_nest_in_themselves),
-        cmocka_unit_test(a_chain_of_any_length),
-        IN_A_SESSION(all_times_come_back),
-        IN_A_SESSION(operations_are_never_left_out),
-        cmocka_unit_test(shares_are_between_0_and_a_half),
-        cmocka_unit_test_setup_teardown(a_session_thins_by_itself, enter_folder, leave_session),
-        cmocka_unit_test_setup_teardown(so_does_one_without_a_collector, enter_folder,
-                                        leave_session),
-    };
-    return both_clocks(tests);
+    int failed = both_clocks(thinned_tests);
+    failed += cmocka_run_group_tests(thinning_tests, NULL, NULL);
+    failed += is_instrumented() ? 0 : cmocka_run_group_tests(thinned_error_tests, NULL, NULL);
+    return failed;
 }

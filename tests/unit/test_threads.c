@@ -1,13 +1,19 @@
-/* Threads and sessions that come and go. */
+/* Threads and sessions that come and go, and the collector that empties the threads' rings. */
 #include "session.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "core/registry.h"
+
+/* ---- threads and sessions that come and go ---- */
 
 static pk_region outer = PK_REGION("outer"), inner = PK_REGION("inner");
 
@@ -86,20 +92,20 @@ static void an_ending_thread_closes_what_it_has_open(void **state)
     stop_and_count();
 }
 
-/* ---- recording while the thread ends ---- */
+/* -- recording while the thread ends -- */
 
-static pthread_key_t key;
+static pthread_key_t threads_key;
 
 static void record_at_exit(void *rounds)
 {
     hundred(NULL);
     if ((uintptr_t)rounds > 1)
-        pthread_setspecific(key, (void *)((uintptr_t)rounds - 1));
+        pthread_setspecific(threads_key, (void *)((uintptr_t)rounds - 1));
 }
 
 static void *end_recording(void *rounds)
 {
-    pthread_setspecific(key, rounds); /* before this thread has joined, and after */
+    pthread_setspecific(threads_key, rounds); /* before this thread has joined, and after */
     hundred(NULL);
     return NULL;
 }
@@ -107,17 +113,17 @@ static void *end_recording(void *rounds)
 static void destructors_may_record(void **state)
 {
     (void)state;
-    assert_int_equal(pthread_key_create(&key, record_at_exit), 0);
+    assert_int_equal(pthread_key_create(&threads_key, record_at_exit), 0);
     for (uintptr_t rounds = 1; rounds <= 4; rounds++)
         run(end_recording, (void *)rounds);
-    pthread_key_delete(key);
+    pthread_key_delete(threads_key);
     pk_counts counts = stop_and_count();
     assert_int_equal(counts.begun, 4 * 200 + (1 + 2 + 3 + 4) * 200); /* recorded or not, counted */
     assert_int_equal(counts.unbalanced, 0);
     assert_true(count_of(&outer) >= 4 * 100 + 4 * 100);
 }
 
-/* ---- no memory ---- */
+/* -- no memory -- */
 
 static void *record_all_kinds(void *unused)
 {
@@ -153,7 +159,7 @@ static void a_thread_that_finds_no_memory(void **state)
     assert_int_equal(count_of(&outer), 100);
 }
 
-/* ---- sessions ---- */
+/* -- sessions -- */
 
 static void before_and_after(void **state)
 {
@@ -247,7 +253,7 @@ static void threads_outlive_sessions(void **state)
     pthread_barrier_destroy(&barrier);
 }
 
-/* ---- names ---- */
+/* -- names -- */
 
 static const char *name_of_block(uint32_t i)
 {
@@ -348,22 +354,223 @@ static void errno_is_the_programs(void **state)
     assert_int_equal(errno, 4711);
 }
 
+static const struct CMUnitTest threads[] = {
+    with_session(distributions_are_merged),
+    with_session(short_threads_take_turns_in_the_same_memory),
+    with_session(an_ending_thread_closes_what_it_has_open),
+    with_session(destructors_may_record),
+    with_session(a_thread_that_finds_no_memory),
+    with_session(before_and_after),
+    with_session(each_session_begins_from_zero),
+    with_session(regions_across_sessions),
+    with_session(threads_outlive_sessions),
+    with_session(names_of_threads),
+    with_session(a_name_given_after_the_first_region),
+    with_session(a_name_given_before_the_session),
+    with_session(errno_is_the_programs),
+};
+
+/* ---- who empties the rings ---- */
+
+/* A thread, where it runs, or nobody but pk_flush. */
+
+static pk_region collector_region = PK_REGION("work");
+
+/* 0: there is none. */
+static pid_t thread_named(const char *wanted)
+{
+    char path[300], name[32];
+    pid_t found = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *task; !found && (task = readdir(tasks));) {
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        FILE *file = fopen(path, "r");
+        if (file && fgets(name, sizeof name, file) && strcspn(name, "\n") == strlen(wanted) &&
+            strncmp(name, wanted, strlen(wanted)) == 0)
+            found = (pid_t)atoi(task->d_name);
+        if (file)
+            fclose(file);
+    }
+    closedir(tasks);
+    return found;
+}
+
+static pid_t collector(void)
+{
+    pid_t found = 0;
+    for (int i = 0; !found && i < 1000; i++, usleep(1000)) /* it names itself */
+        found = thread_named("pk-collector");
+    return found;
+}
+
+static void start_with(const char *who, const char *where)
+{
+    assert_int_equal(pk_start(pk_options(.backends = "none", .ring_records = 64, .collector = who,
+                                         .collector_cpus = where)),
+                     PK_OK);
+}
+
+static void record(int times)
+{
+    for (int i = 0; i < times; i++) {
+        pk_region_begin(&collector_region);
+        pk_region_end(&collector_region);
+    }
+}
+
+static void nobody_but_flush(void **state)
+{
+    (void)state;
+    start_with("none", NULL);
+    assert_int_equal(thread_named("pk-collector"), 0);
+    for (int i = 0; i < 10; i++) {
+        record(50);
+        assert_int_equal(pk_flush(), PK_OK);
+    }
+    record(100);
+    assert_int_equal(counts_now().dropped, 100 - 63);   /* one slot of a ring stays empty */
+    assert_int_equal(count_of(&collector_region), 600); /* the distribution misses none */
+    pk_counts counts = stop_and_count();
+    assert_int_equal(counts.begun, 600);
+}
+
+/* What is left open at exit() is stopped by a thread that is made for it. */
+static void exit_without_a_collector(void **state)
+{
+    static const char path[] = "collector-exit.json";
+    int status;
+    (void)state;
+    unlink(path);
+    pid_t child = fork();
+    if (child == 0) {
+        if (pk_start(pk_options(.backends = "none", .report_path = path, .collector = "none")))
+            _exit(1);
+        record(5);
+        exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    FILE *report = fopen(path, "r");
+    assert_non_null(report);
+    fclose(report);
+    unlink(path);
+}
+
+static unsigned a_processor(void)
+{
+    cpu_set_t may;
+    unsigned cpu = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof may, &may), 0);
+    while (!CPU_ISSET(cpu, &may))
+        cpu++;
+    return cpu;
+}
+
+static void where_it_is_told_to(void **state)
+{
+    char list[16];
+    cpu_set_t is;
+    (void)state;
+    snprintf(list, sizeof list, "%u", a_processor());
+    start_with("thread", list);
+    pid_t thread = collector();
+    if (!thread)
+        skip();                                    /* an emulator's /proc */
+    for (int i = 0; i < 1000; i++, usleep(1000)) { /* right behind its name */
+        assert_int_equal(sched_getaffinity(thread, sizeof is, &is), 0);
+        if (CPU_COUNT(&is) == 1 && sched_getscheduler(thread) == SCHED_BATCH)
+            break;
+    }
+    assert_true(CPU_COUNT(&is) == 1 && CPU_ISSET(a_processor(), &is));
+    assert_int_equal(sched_getscheduler(thread), SCHED_BATCH);
+    assert_int_equal(sched_getscheduler(0), SCHED_OTHER); /* the program's own stays */
+    stop_and_count();
+}
+
+/* How often it has gone to sleep so far; 0: an emulator's /proc. */
+static unsigned sleeps_of(pid_t thread)
+{
+    static const char key[] = "voluntary_ctxt_switches:";
+    char path[64], line[128];
+    unsigned times = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", (int)thread);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, key, sizeof key - 1) == 0)
+            times = (unsigned)strtoul(line + sizeof key - 1, NULL, 10);
+    if (file)
+        fclose(file);
+    return times;
+}
+
+static void record_slowly(unsigned ms)
+{
+    for (unsigned i = 0; i < ms; i++, usleep(1000))
+        record(1);
+}
+
+/* It was ten times a second as soon as anything was recorded. Rounds for the clock are four in the
+ * first second. */
+static void little_to_do(void **state)
+{
+    (void)state;
+    assert_int_equal(pk_start(pk_options(.backends = "none")), PK_OK);
+    record_slowly(1000);
+    pid_t thread = collector();
+    unsigned before = thread ? sleeps_of(thread) : 0;
+    uint64_t since = pki_monotonic_ns();
+    record_slowly(2000);
+    unsigned seconds = (unsigned)((pki_monotonic_ns() - since + 500000000) / 1000000000);
+    unsigned times = thread ? sleeps_of(thread) - before : 0;
+    assert_int_equal(pk_stop(), PK_OK);
+    if (!before)
+        skip();
+    assert_in_range(times, seconds, 4 * seconds + 2);
+}
+
+static uint32_t warnings;
+
+static void hear(void *user, pk_log_level level, const char *message)
+{
+    (void)user;
+    warnings += level == PK_LOG_WARNING && strstr(message, "collector_cpus");
+}
+
+static void a_processor_that_is_not_there(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        pk_start(pk_options(.backends = "none", .collector_cpus = "1023", .log = hear)), PK_OK);
+    record(10);
+    for (int i = 0; i < 1000 && !__atomic_load_n(&warnings, __ATOMIC_RELAXED); i++)
+        usleep(1000);
+    assert_int_equal(stop_and_count().recorded, 10);
+    assert_int_equal(warnings, 1);
+}
+
+static void what_makes_no_sense(void **state)
+{
+    static const char *const lists[] = {"x",  "1-",     "-1",  "3-1", "1,,2",
+                                        "1,", "0-1024", "1 2", "0x1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        assert_int_equal(pk_start(pk_options(.collector_cpus = lists[i])), PK_EINVAL);
+    assert_int_equal(pk_start(pk_options(.collector = "never")), PK_EINVAL);
+    assert_non_null(strstr(pk_error_message(), "never"));
+}
+
+static const struct CMUnitTest collector_tests[] = {
+    cmocka_unit_test_teardown(nobody_but_flush, stop_session),
+    cmocka_unit_test_teardown(exit_without_a_collector, stop_session),
+    cmocka_unit_test_teardown(where_it_is_told_to, stop_session),
+    cmocka_unit_test_teardown(little_to_do, stop_session),
+    cmocka_unit_test_teardown(a_processor_that_is_not_there, stop_session),
+    cmocka_unit_test_teardown(what_makes_no_sense, stop_session),
+};
+
 int main(void)
 {
-    const struct CMUnitTest threads[] = {
-        with_session(distributions_are_merged),
-        with_session(short_threads_take_turns_in_the_same_memory),
-        with_session(an_ending_thread_closes_what_it_has_open),
-        with_session(destructors_may_record),
-        with_session(a_thread_that_finds_no_memory),
-        with_session(before_and_after),
-        with_session(each_session_begins_from_zero),
-        with_session(regions_across_sessions),
-        with_session(threads_outlive_sessions),
-        with_session(names_of_threads),
-        with_session(a_name_given_after_the_first_region),
-        with_session(a_name_given_before_the_session),
-        with_session(errno_is_the_programs),
-    };
-    return both_clocks(threads);
+    int failed = both_clocks(threads);
+    failed += cmocka_run_group_tests(collector_tests, NULL, NULL);
+    return failed;
 }

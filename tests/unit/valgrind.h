@@ -23,6 +23,16 @@ static inline bool is_slow(void)
 #endif
 }
 
+/* A simulation, of code that others call: it takes long there, and finds nothing. */
+static inline bool is_instrumented(void)
+{
+#ifdef __SANITIZE_THREAD__
+    return true;
+#else
+    return under_valgrind();
+#endif
+}
+
 /* ThreadSanitizer and qemu know no child of a fork that makes threads; valgrind takes what it has
  * left of its parent for lost. */
 static inline bool forked_child_may_not_record(void)
