@@ -66,7 +66,7 @@ static const option all_options[] = {
      .at = offsetof(wish, json)},
     {"--html", "PAGE",
      "the report with charts, as one file for a browser; \"-\" is the standard output "
-     "(docs/html-report.md)",
+     "(docs/guide.md)",
      OPTION_FILE, option_text, offsetof(wish, html), .needs = "a file"},
     {"--against", "FILE",
      "compare with another run's report or trace: figures and regions side by side, instead of "

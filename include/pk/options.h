@@ -258,7 +258,7 @@ typedef struct pk_options {
     uint32_t trace_keep;
 
     /* The file with the machine's limits that `pk machine` has measured: the report compares
-     * regions with bytes and flops (pk_region_add) with them (docs/machine.md). The same %-fields.
+     * regions with bytes and flops (pk_region_add) with them (docs/costs.md). The same %-fields.
      * It is read at pk_stop if there are such regions; a file of another processor is refused,
      * which is logged. NULL: where `pk machine` keeps it, if it is there. "none": none. */
     const char *machine_path;
@@ -284,16 +284,16 @@ typedef struct pk_options {
 
     /* What the run costs besides time, separated by ',': "io": bytes and calls as the kernel counts
      * them (/proc/self/io), rates of devices, checkpoints; "energy": where its counters can be
-     * read; both on perfkit's own thread, whose own I/O is subtracted (docs/guide.md), and of I/O
+     * read; both on perfkit's own thread, whose own I/O is subtracted (docs/costs.md), and of I/O
      * also at the end of a step, 8 to 20 us once per millisecond at most. "memory": CUDA's
      * allocations, by region, with CUPTI throughout the session; and the process's resident memory
-     * at the end of a step, 5 to 8 us once per millisecond at most (docs/memory.md).
+     * at the end of a step, 5 to 8 us once per millisecond at most (docs/costs.md).
      * "hardware", "software", "topdown": events of the processor and the kernel by region, and what
      * became of pipeline slots, in as many calls as fit 1 % of the CPU time, or overhead_max / 4; 4
-     * or 5 descriptors per thread each (docs/machine.md). NULL: none. */
+     * or 5 descriptors per thread each (docs/costs.md). NULL: none. */
     const char *costs;
 
-    /* The peak for MFU and HFU (docs/machine.md): a precision (fp64, fp32, tf32, bf16, fp16, fp8);
+    /* The peak for MFU and HFU (docs/costs.md): a precision (fp64, fp32, tf32, bf16, fp16, fp8);
      * operations per second, "989.5e12"; or both, "bf16:989.5e12". NULL: fp32 for processors, none
      * for GPUs. */
     const char *peak;

@@ -28,7 +28,7 @@ void pki_world_detect(pki_world *world);
 /* ---- launcher ---- */
 
 /* Which rank of which job this process is, as its launcher says in the
- * environment. The table of variables, with where each is documented, is in docs/launchers.md. */
+ * environment. The table of variables, with where each is documented, is in docs/mpi.md. */
 
 /* Sets what can be told of: rank, size, local_rank, local_size, node, job. */
 void pki_launcher_read(pki_world *world);

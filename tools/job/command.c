@@ -53,7 +53,7 @@ static const option all_options[] = {
      .shown = AGAINST_MARGIN},
     {"--html", "PAGE",
      "the job as one page for a browser, with charts; \"-\" is the standard output"
-     " (docs/html-report.md)",
+     " (docs/job.md)",
      OPTION_FILE, option_text, offsetof(wish, html), .needs = "a file"},
     {"--json", NULL, "the job as JSON (docs/job.md)", .at = offsetof(wish, json)},
 };

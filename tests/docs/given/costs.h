@@ -1,2 +1,2 @@
-/* machine.md says what a region does. */
+/* costs.md says what a region does. */
 #include <pk/pk.h>

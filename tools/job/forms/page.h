@@ -31,7 +31,7 @@ job_page job_page_of(const job_findings *f, const char *path);
 void job_page_finish(job_page *p);
 
 /* Of a job_page an object each: the job as in `pk job --json`, and what is drawn
- * (docs/html-report.md). 0, or -errno. */
+ * (docs/job.md). 0, or -errno. */
 int job_page_job(const void *page, FILE *file);
 int job_page_drawn(const void *page, FILE *file);
 

@@ -7,7 +7,7 @@
  *     own time x by / (1 + by)  <  JOB_LINK_PART x (transfer - usual) x messages
  *
  * both over the run. On 8 ranks that shared 2 processors, and waited 20 ms a step, the left side
- * was 1 to 4 % of the link's (docs/job.md). The share is chosen, not derived.
+ * was 1 to 4 % of the link's. The share is chosen, not derived.
  */
 #pragma once
 
