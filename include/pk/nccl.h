@@ -41,7 +41,7 @@
  *
  * Threads: every call from any thread. An operation ends on the thread where it began, and a group
  *          belongs to its thread, as NCCL's groups do.
- * Plugin:  where NCCL's profiler plugin is active too (docs/backends.md), these calls are what is
+ * Plugin:  where NCCL's profiler plugin is active too (docs/nccl.md), these calls are what is
  *          counted, from the first one of a session on; the plugin's operations are details in the
  *          trace.
  * Failure: none visible; see pk/gpu.h. errno and CUDA's error state stay as they are.

@@ -122,12 +122,12 @@ typedef struct pk_options {
 
     /* 1: the NVTX ranges and marks of all libraries in the process become regions. Call pk_start
      * before the first of them calls NVTX, since a library looks for a listener only then
-     * (docs/backends.md).
+     * (docs/gpu.md).
      */
     uint32_t nvtx_consume;
 
     /* The path of libpkshim.so. Through it a program that is linked with libpk.a receives NVTX
-     * ranges, if asked for (nvtx_consume), and NCCL's operations (docs/backends.md). NULL: as the
+     * ranges, if asked for (nvtx_consume), and NCCL's operations (docs/nccl.md). NULL: as the
      * loader finds it, or where it was installed. */
     const char *nvtx_shim;
 

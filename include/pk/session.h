@@ -47,8 +47,8 @@ extern "C" {
 /* Begins a session. NULL: environment and defaults. PK_EBUSY if a session is open, even if another
  * copy of perfkit in this process has opened it (two libraries that are both linked with libpk.a).
  * Best called before the program creates other threads: pk_start may set an environment variable
- * through which NCCL or NVTX finds it (docs/backends.md says which and when, and how to avoid
- * that). */
+ * through which NCCL or NVTX finds it (docs/gpu.md and docs/nccl.md say which and when, and how to
+ * avoid that). */
 PK_API pk_status pk_start(const pk_options *options);
 
 /* When it returns, everything recorded before the call is in the trace file. PK_ENOSPC: the disk is

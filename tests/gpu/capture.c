@@ -133,7 +133,7 @@ static void a_careless_thread(void)
     gpu_check(end != CUDA_OK, "a bare cuEventQuery did not invalidate the capture: no control");
 }
 
-/* Codes, for docs/backends.md: what the driver of this machine says to each. */
+/* Codes, for docs/internals/backends.md: what the driver of this machine says to each. */
 static void matrix(void)
 {
     cuda_event event;

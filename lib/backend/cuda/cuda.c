@@ -1,5 +1,5 @@
 /* lib/backend/cuda/cuda.c - the backend: spans of GPU streams, by events of the CUDA driver
- * (pk/gpu.h; docs/backends.md says how it goes about it). */
+ * (pk/gpu.h; docs/internals/backends.md says how it goes about it). */
 #include <errno.h>
 #include <string.h>
 #include <time.h>

@@ -149,7 +149,7 @@ bool pki_nccl_make_discoverable(const pki_config *config, bool named, char *reas
     if (!there && !found)
         return refuse(reason, size,
                       "perfkit is linked statically, and %.100s cannot be used: see"
-                      " docs/backends.md",
+                      " docs/nccl.md",
                       *config->nvtx_shim ? config->nvtx_shim : PKI_SHIM);
     if (!there && setenv(PKI_NCCL_VARIABLE, path, 1) != 0)
         return refuse(reason, size, "%s cannot be set", PKI_NCCL_VARIABLE);

@@ -1,0 +1,1 @@
+cc "$SOURCE/examples/steps.c" -o train $(pkg-config --cflags --libs pk)
