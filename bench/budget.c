@@ -22,7 +22,7 @@
 
 #include "base/clock.h"
 #include "core/overhead.h"
-#include "measure/thinned.h"
+#include "measure/thinning.h"
 
 #include "harness.h"
 #include "scratch.h"

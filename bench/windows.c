@@ -8,7 +8,7 @@
  */
 #include "base/compiler.h"
 #include "measure/window/merge.h"
-#include "out/rolling.h"
+#include "out/file.h"
 #include "out/window/write.h"
 
 #include <stdio.h>

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "out/file.h"
-#include "out/target.h"
 
 /* ---- "reading run.json: 40 %" on stderr, for those who wait at a terminal ---- */
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "measure/costs/beside.h"
+#include "measure/costs/events.h"
 #include "out/report/sections.h"
 
 #define NAME 20

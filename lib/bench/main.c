@@ -11,7 +11,6 @@
 #include "bench/forms/document.h"
 #include "out/file.h"
 #include "out/json_write.h"
-#include "out/target.h"
 
 #include <errno.h>
 #include <regex.h>

@@ -86,7 +86,7 @@ typedef struct pki_answer {
     char path[1024]; /* of the file, once it is written */
 } pki_answer;
 
-/* What the watchdog has said (session/live/hang.h). */
+/* What the watchdog has said (session/live/live.h). */
 typedef struct pki_hang {
     uint32_t count;       /* alarms so far (release: the words are whole) */
     uint32_t raised;      /* 1: nothing has ended since */

@@ -122,7 +122,7 @@ static void find_name(pki_thread *t)
 static void adopt(pki_registry *r, pki_thread *t)
 {
     pki_store(&t->tid,
-              (uint32_t)syscall(SYS_gettid)); /* session/collector/stepper.c may be reading */
+              (uint32_t)syscall(SYS_gettid)); /* session/collector/collect.c may be reading */
     find_name(t);
     t->starved = t->over = t->untimed_open = 0;
     t->steps = t->lost_since_step = 0;

@@ -1,18 +1,19 @@
-/* lib/core/names.h - names of regions and counters, interned for the process's life.
- *
- * A pk_region may lie in a plugin that is unloaded, and its name with it; so the first use copies
- * the name, and from then on only the id travels. Ids are dense, 1 .. 65535, never reused. Look-ups
- * take no lock; entries are published whole and never change.
- */
+/* lib/core/names.h - names of regions and counters, interned for the process's life */
 #pragma once
-
-#include <stddef.h>
-#include <stdint.h>
 
 #include <pk/counter.h>
 #include <pk/region.h>
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "stats/slot.h"
+
+/* ---- names of regions and counters, interned for the process's life ---- */
+
+/* A pk_region may lie in a plugin that is unloaded, and its name with it; so the first use copies
+ * the name, and from then on only the id travels. Ids are dense, 1 .. 65535, never reused. Look-ups
+ * take no lock; entries are published whole and never change. */
 
 #define PKI_NAMES_MAX 65536
 #define PKI_NAME_BYTES 255

@@ -1,7 +1,7 @@
 /* lib/core/phase.h - the phases of the training (pk/goodput.h), as they are announced.
  *
  * Announcements are rare, so they stand in a list of the process and not in the rings: who asks for
- * them is the collector, for the account of the run (measure/goodput/account.h), and the report.
+ * them is the collector, for the account of the run (measure/goodput/goodput.h), and the report.
  * Moments are CLOCK_MONOTONIC, ns.
  *
  * Threads: any; one short lock. A thread that does not get it soon gives up, and is counted.

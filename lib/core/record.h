@@ -145,7 +145,7 @@ static inline unsigned pki_record_slots(uint64_t what)
 
 /* Has it one of the types above, of which PKI_RECORD_REQUEST is the last? Else it is a record's
  * second slot. Readers of a ring may come upon one: what a handler wrote and was undone may be
- * overwritten by longer records (lib/measure/fold/order.h). */
+ * overwritten by longer records (lib/measure/fold/walk.h). */
 static inline bool pki_is_record(uint64_t what)
 {
     return pki_what_type(what) - PKI_RECORD_REGION <= PKI_RECORD_REQUEST - PKI_RECORD_REGION;

@@ -4,7 +4,7 @@
  * long as ten rings last. So the process has spare segments, each as large as a ring, which any of
  * its threads takes when its ring is full, and gives back as soon as they have been read. They are
  * made by the collector, ahead of time, where a program records fast enough to need them
- * (session/collector/spares.h): who records neither allocates nor takes a page fault. Where there
+ * (session/collector/drain.h): who records neither allocates nor takes a page fault. Where there
  * is none, or no more, a full ring drops as it would without.
  *
  * One that has been left may still be written to by its thread, once: by a store of the fast path
@@ -13,7 +13,7 @@
  * has been seen without an open region, or in another outermost one than as it came back.
  *
  * A segment is zeroed before it is spare again, and a ring before its owner comes back into it. So
- * what a handler leaves out of order there (measure/fold/order.h) are slots that are no record.
+ * what a handler leaves out of order there (measure/fold/walk.h) are slots that are no record.
  */
 #pragma once
 

@@ -169,9 +169,9 @@ typedef struct pki_thread {
     uint64_t released;     /* the owner may overwrite up to here */
     uint64_t folded;       /* entered into distributions */
     uint64_t undone_until; /* its position as it comes to where folding stands, which was ahead of
-                              it in that turn in the ring: see measure/fold/order.h */
+                              it in that turn in the ring: see measure/fold/walk.h */
     uint64_t undone_turn;
-    uint64_t rated_bytes; /* the thread's position as its rate was looked at (collector/spares.h) */
+    uint64_t rated_bytes; /* the thread's position as its rate was looked at (collector/drain.h) */
     uint64_t recorded;    /* calls of region records folded */
     uint64_t untimed_counted; /* those of them that were counted only */
     uint64_t points;          /* others, folded: what has an event of its own in the trace */

@@ -9,8 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "history/history.h"
-#include "out/chrome/activity.h"
-#include "out/chrome/span.h"
+#include "out/chrome/events.h"
 
 /* ---- read ---- */
 

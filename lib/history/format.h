@@ -2,7 +2,7 @@
 #pragma once
 
 #include "history/history.h"
-#include "measure/spans/open_spans.h"
+#include "measure/spans/spans.h"
 #include "out/chrome/chrome.h"
 
 /* ---- what is kept of some steps, as Chrome trace events ---- */

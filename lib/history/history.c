@@ -224,7 +224,7 @@ static void forget(pki_history *h, uint64_t before)
     before = PKI_MIN(before, h->pinned);
     if (before <= head->first)
         return;
-    pki_store_release(&head->first, before); /* pairs with the acquires in read.c */
+    pki_store_release(&head->first, before); /* pairs with the acquires of whoever reads it */
     for (; h->oldest < before / head->chunk_bytes && h->oldest < h->number; h->oldest++)
         h->spare[h->spares++] = head->chunks[h->oldest % PKI_HISTORY_CHUNKS];
 }

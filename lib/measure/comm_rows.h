@@ -19,7 +19,7 @@ typedef struct pki_partner_row {
     uint64_t received, received_bytes, received_time;
 } pki_partner_row;
 
-/* One operation, among those that all its ranks choose alike (comm/figures/sequences.h). */
+/* One operation, among those that all its ranks choose alike (comm/figures/figures.h). */
 typedef struct pki_sequence_row {
     uint64_t key; /* the same on all its ranks */
     uint64_t start, duration;

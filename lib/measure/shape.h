@@ -1,12 +1,14 @@
-/* lib/measure/shape.h - what a pki_summary consists of, member by member, in one table.
- *
- * The report file is written from this table (lib/out/report/json.c), read by it
- * (tools/read/read_shape.c) and its memory given back by it (shape_finish.c), so a member that is
- * added here is in all three. The order of members is their order in the file.
+/* lib/measure/shape.h - what a pki_summary consists of, member by member, and how it is given back
  */
 #pragma once
 
 #include "measure/summary.h"
+
+/* ---- what a pki_summary consists of, member by member, in one table ---- */
+
+/* The report file is written from this table (lib/out/report/json.c), read by it
+ * (tools/read/read_shape.c) and its memory given back by it, so a member that is
+ * added here is in all three. The order of members is their order in the file. */
 
 typedef enum pki_member_type {
     PKI_TEXT,   /* char *, allocated; never NULL when read */

@@ -1,14 +1,15 @@
-/* lib/out/salvage.h - a killed run's arena, read from its file.
- *
- * The file may come from anywhere: nothing in it is believed before it has been checked against the
- * file's size. Pointers in it are addresses of the process that wrote it and are turned into
- * offsets.
- */
+/* lib/out/salvage.h - a killed run's arena, read from its file */
 #pragma once
 
 #include "core/arena.h"
 #include "core/thread.h"
 #include "out/chrome/chrome.h"
+
+/* ---- a killed run's arena, read from its file ---- */
+
+/* The file may come from anywhere: nothing in it is believed before it has been checked against the
+ * file's size. Pointers in it are addresses of the process that wrote it and are turned into
+ * offsets. */
 
 typedef struct pki_salvage {
     const char *base;
@@ -27,12 +28,6 @@ typedef struct pki_salvage {
 /* False and why. */
 bool pki_salvage_open(pki_salvage *salvage, const char *path);
 void pki_salvage_close(pki_salvage *salvage);
-
-/* So many bytes at that offset of the file, or NULL if it does not have them. */
-static inline const void *pki_salvage_at(const pki_salvage *s, uint64_t offset, uint64_t bytes)
-{
-    return offset <= s->bytes && bytes <= s->bytes - offset ? s->base + offset : NULL;
-}
 
 /* The process that is still writing this arena; 0 if none, -1 if the arena does not say. */
 int pki_salvage_writer(const char *path);

@@ -6,10 +6,10 @@
 #include "base/memory.h"
 #include "core/names.h"
 #include "measure/device/regions.h"
-#include "out/chrome/activity.h"
+#include "out/chrome/events.h"
 #include "session/backend.h"
 #include "session/trace/output.h"
-#include "session/service.h"
+#include "session/session.h"
 
 /* Linux gives out no pid and no tid above 2^22. */
 #define OS_ID_BITS 22

@@ -1,24 +1,509 @@
-/* lib/session/control.c - pk/session.h: start, flush, stop, counts. */
+#include "session/control.h"
+
+#include <pk/job.h>
+#include <pk/region.h>
 #include <pk/session.h>
 
 #include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/log.h"
+#include "base/process.h"
+#include "base/text.h"
 #include "capture/capture.h"
+#include "core/inside.h"
+#include "core/join.h"
+#include "core/overhead.h"
 #include "session/backend.h"
-#include "session/operator.h"
+#include "session/captures/captures.h"
 #include "session/collector/collect.h"
 #include "session/collector/drain.h"
-#include "session/trace/output.h"
-#include "session/process.h"
-#include "session/captures/requests.h"
+#include "session/job/job.h"
 #include "session/report/run.h"
-#include "session/start.h"
-#include "session/stop.h"
-#include "session/collector/toll.h"
-#include "session/service.h"
+#include "session/session.h"
+#include "session/trace/output.h"
+
+static pk_status pki_start_untold(const pk_options *options);
+
+/* ---- what whoever starts the program wants, beside what its code asks for ---- */
+
+static pk_status read_switch(const char *variable, bool *on)
+{
+    const char *text = pki_variable(variable);
+    *on = text && strcmp(text, "1") == 0;
+    return !text || *on || strcmp(text, "0") == 0
+               ? PK_OK
+               : pki_fail(PK_EINVAL, "%s=%.40s is neither 0 nor 1", variable, text);
+}
+
+/* PK_OFF=1: no session, and every control call answers PK_OK, as with -DPK_DISABLE. PK_EINVAL if it
+ * or PK_OVERRIDE is neither 0 nor 1. */
+static pk_status pki_operator_read(bool *off)
+{
+    bool override;
+    pk_status status = read_switch("PK_OFF", off);
+    return status || *off ? status : read_switch("PK_OVERRIDE", &override);
+}
+
+/* ---- PK_OVERRIDE ---- */
+
+/* All members that have a variable. rank counts with world_size alone. */
+#define FOR_EACH_OPTION(X)                                                                         \
+    X(ring_records, "PK_RING_RECORDS")                                                             \
+    X(trace_path, "PK_TRACE_PATH")                                                                 \
+    X(report_path, "PK_REPORT_PATH")                                                               \
+    X(memory_bytes, "PK_MEMORY_BYTES")                                                             \
+    X(backends, "PK_BACKENDS")                                                                     \
+    X(arena_path, "PK_ARENA_PATH")                                                                 \
+    X(clock, "PK_CLOCK")                                                                           \
+    X(trace_max_bytes, "PK_TRACE_MAX_BYTES")                                                       \
+    X(flush_ms, "PK_FLUSH_MS")                                                                     \
+    X(report_threads, "PK_REPORT_THREADS")                                                         \
+    X(warmup_steps, "PK_WARMUP_STEPS")                                                             \
+    X(world_size, "PK_WORLD_SIZE")                                                                 \
+    X(log_level, "PK_LOG_LEVEL")                                                                   \
+    X(log, "PK_LOG")                                                                               \
+    X(cupti_steps, "PK_CUPTI_STEPS")                                                               \
+    X(cupti_graph_nodes, "PK_CUPTI_GRAPH_NODES")                                                   \
+    X(nvtx_consume, "PK_NVTX_CONSUME")                                                             \
+    X(nvtx_shim, "PK_NVTX_SHIM")                                                                   \
+    X(gpu_capture, "PK_GPU_CAPTURE")                                                               \
+    X(cupti_sync_events, "PK_CUPTI_SYNC_EVENTS")                                                   \
+    X(history_bytes, "PK_HISTORY_BYTES")                                                           \
+    X(history_steps, "PK_HISTORY_STEPS")                                                           \
+    X(captures_per_hour, "PK_CAPTURES_PER_HOUR")                                                   \
+    X(capture_bytes_per_hour, "PK_CAPTURE_BYTES_PER_HOUR")                                         \
+    X(capture, "PK_CAPTURE")                                                                       \
+    X(capture_path, "PK_CAPTURE_PATH")                                                             \
+    X(windows_path, "PK_WINDOWS_PATH")                                                             \
+    X(window_steps, "PK_WINDOW_STEPS")                                                             \
+    X(window_seconds, "PK_WINDOW_SECONDS")                                                         \
+    X(windows_max_bytes, "PK_WINDOWS_MAX_BYTES")                                                   \
+    X(metrics_path, "PK_METRICS_PATH")                                                             \
+    X(metrics_seconds, "PK_METRICS_SECONDS")                                                       \
+    X(hang_seconds, "PK_HANG_SECONDS")                                                             \
+    X(hang_command, "PK_HANG_COMMAND")                                                             \
+    X(collector, "PK_COLLECTOR")                                                                   \
+    X(collector_cpus, "PK_COLLECTOR_CPUS")                                                         \
+    X(trace_rotate_bytes, "PK_TRACE_ROTATE_BYTES")                                                 \
+    X(trace_keep, "PK_TRACE_KEEP")                                                                 \
+    X(machine_path, "PK_MACHINE_PATH")                                                             \
+    X(overhead_max, "PK_OVERHEAD_MAX")                                                             \
+    X(goodput_path, "PK_GOODPUT_PATH")                                                             \
+    X(costs, "PK_COSTS")                                                                           \
+    X(peak, "PK_PEAK")                                                                             \
+    X(job_path, "PK_JOB_PATH")
+
+void pki_operator_override(pk_options *options)
+{
+    bool on;
+    if (read_switch("PK_OVERRIDE", &on) || !on)
+        return;
+#define UNSET(member, variable)                                                                    \
+    if (pki_variable(variable))                                                                    \
+        options->member = 0;
+    FOR_EACH_OPTION(UNSET)
+#undef UNSET
+}
+
+/* ---- what no code looks at ---- */
+
+#define HAS(o, member)                                                                             \
+    ((o) && (o)->size >= offsetof(pk_options, member) + sizeof(o)->member && (o)->member)
+
+/* Does the environment and not the code ask for the trace or the report? Then no code need look at
+ * the status of a start or stop. */
+static bool pki_operator_asks(const pk_options *options)
+{
+    bool override = false;
+    read_switch("PK_OVERRIDE", &override);
+    const bool trace = override || !HAS(options, trace_path);
+    const bool report = override || !HAS(options, report_path);
+    return (trace && pki_variable("PK_TRACE_PATH")) || (report && pki_variable("PK_REPORT_PATH"));
+}
+
+/* PK_LOG: stderr has it already, off wants none. */
+static bool is_silent(void)
+{
+    return pki_variable("PK_LOG") != NULL;
+}
+
+static bool speaks_for_its_host(void)
+{
+    pki_world world;
+    pki_world_detect(&world);
+    return world.local_rank <= 0;
+}
+
+/* One line on stderr, prefix and pk_error_message(), about a status that is not PK_OK. Not if
+ * PK_LOG=stderr has said it or PK_LOG=off forbids it; of the ranks of a host one says it. */
+static void pki_operator_tell(const char *prefix, pk_status status)
+{
+    char line[448];
+    if (!status || is_silent() || !speaks_for_its_host())
+        return;
+    snprintf(line, sizeof line, "%s%.380s (%s)", prefix, pk_error_message(),
+             pk_status_name(status));
+    pki_log_to_stderr(NULL, PK_LOG_INFO, line);
+}
+
+/* ---- from options to an open session. Under the control lock ---- */
+
+/* Between the first two clock samples: 50 ns of doubt in 1 ms, corrected 4 ms later. */
+#define CALIBRATION_NS 1000000u
+
+static void describe_in_arena(const pki_session *s)
+{
+    pki_arena_header *h = s->arena->header;
+    const char *name = strrchr(s->paths.trace, '/');
+    h->pid = s->config.world.pid;
+    h->rank = s->config.world.rank;
+    h->world_size = s->config.world.size;
+    h->start_unix = s->start_unix;
+    h->compressed = s->config.compressed;
+    h->ring_records = s->config.ring_records;
+    snprintf(h->host, sizeof h->host, "%s", s->config.world.host);
+    h->local_rank = s->config.world.local_rank;
+    h->local_size = s->config.world.local_size;
+    h->node = s->config.world.node;
+    snprintf(h->job, sizeof h->job, "%s", s->config.world.job);
+    snprintf(h->clock_id, sizeof h->clock_id, "%s", s->config.world.clock);
+    snprintf(h->program, sizeof h->program, "%s", s->config.world.program);
+    snprintf(h->trace_name, sizeof h->trace_name, "%.255s", name ? name + 1 : s->paths.trace);
+    memcpy(h->trace_path, s->paths.trace, sizeof h->trace_path);
+    pki_paths_anchor(h->trace_path);
+    h->running = 1;
+}
+
+static void begin_clock(pki_session *s, pki_clock_sample first, uint64_t step_ticks)
+{
+    pki_clock_map *map = &s->arena->header->clock;
+    pki_clock_map_init(map, s->config.monotonic, first, pki_clock_read(s->config.monotonic));
+    map->step_ticks = step_ticks;
+    s->next_clock_check = 0;
+}
+
+/* The last thing before the gate opens, for whoever records reads this map: all else is made ready
+ * in the meantime, by a clock whose zero is right and whose rate is a guess. */
+static void calibrate(pki_session *s, pki_clock_sample first)
+{
+    uint64_t passed = pki_monotonic_ns() - first.ns;
+    if (s->config.monotonic)
+        return;
+    if (passed < CALIBRATION_NS) {
+        struct timespec rest = {0, (long)(CALIBRATION_NS - passed)};
+        nanosleep(&rest, NULL);
+    }
+    begin_clock(s, first, s->arena->header->clock.step_ticks);
+    if (s->writing)
+        pki_drain_rewrite_head(s, false);
+}
+
+static void remember_start(pki_session *s)
+{
+    s->start_unix = pki_read_clock(CLOCK_REALTIME);
+    s->start_cpu = pki_read_clock(CLOCK_PROCESS_CPUTIME_ID);
+    s->last_write = pki_monotonic_ns();
+}
+
+/* Undoes what has been done so far. The child of a fork looks at s->arena. */
+static pk_status undo(pki_session *s, pk_status status)
+{
+    if (s->writing && pki_own_is_at(&s->file.own, s->paths.trace))
+        unlink(s->paths.trace);
+    pki_drain_abandon(s);
+    pki_services_each(abandon, (s));
+    pki_arena *arena = pki_paths_undo(&s->paths, &s->arena);
+    if (s->registry) {
+        pki_fold_open(NULL, false, 0);
+        pki_registry_discard(s->registry);
+    } else {
+        pki_arena_destroy(arena);
+    }
+    memset(s, 0, sizeof *s);
+    pki_duplicates_release();
+    return status;
+}
+
+static pk_status open_registry(pki_session *s)
+{
+    pki_fold_open(NULL, false, 0); /* the statistics of the session before end here */
+    if (pki_join_prepare())
+        s->registry = pki_registry_open(s->arena, s->config.ring_records, s->config.monotonic);
+    if (!s->registry)
+        return pki_fail(PK_ENOMEM, "no memory for the list of threads, or no thread key left");
+    if (!pki_fold_open(s->registry, s->config.report_threads, s->config.warmup_steps))
+        return pki_fail(PK_ENOMEM, "no memory for the statistics");
+    return PK_OK;
+}
+
+/* All but who takes what is recorded. */
+static pk_status make_ready(pki_session *s)
+{
+    s->toll.region_ns = pki_measure_region_ns(s->config.monotonic);
+    pk_status status = pki_drain_open(s);
+    memcpy(s->trace_at, s->paths.trace, sizeof s->trace_at);
+    pki_paths_anchor(s->trace_at);
+    if (!status)
+        pki_session_history_open(s);
+    status = status ? status : open_registry(s);
+    status = status ? status : pki_services_open(s);
+    if (!status)
+        pki_backends_foresee(&s->config);
+    return status;
+}
+
+/* The gate opens last but one: with the collector there is somebody to take what is recorded. */
+static pk_status open_gate(pki_session *s)
+{
+    pki_registry_admit();
+    pk_status status = pki_collect_start(s);
+    if (status)
+        return status;
+    pki_registry_lock();
+    pki_registry_on_drain(s->registry, pki_collect_ended);
+    pki_registry_unlock();
+    return PK_OK;
+}
+
+static pk_status open_session(pki_session *s, const pk_options *options)
+{
+    pk_status status = pki_config_read(&s->config, options);
+    if (status)
+        return status;
+    status = pki_report_check(s->config.report);
+    status = status ? status : pki_duplicates_claim();
+    if (status)
+        return status;
+    pki_clock_sample first = pki_clock_read(s->config.monotonic);
+    remember_start(s);
+    status = pki_paths_open(&s->config, &s->paths, &s->arena);
+    if (status)
+        return pki_duplicates_release(), status;
+    if (strcmp(s->config.report, "-") != 0)
+        pki_paths_anchor(s->config.report);
+    describe_in_arena(s);
+    begin_clock(s, first, pki_clock_step(s->config.monotonic));
+    status = make_ready(s);
+    if (!status)
+        calibrate(s, first);
+    status = status ? status : open_gate(s);
+    return status ? undo(s, status) : PK_OK;
+}
+
+static void log_start(const pki_session *s)
+{
+    pki_log(PK_LOG_INFO, "perfkit %s: clock %s%s%s, trace %s, rank %d of %d", pk_version(),
+            pki_clock_name(s->config.monotonic), s->config.clock_reason ? ": " : "",
+            s->config.clock_reason ? s->config.clock_reason : "",
+            s->paths.trace[0] ? s->paths.trace : "none", s->config.world.rank,
+            s->config.world.size);
+}
+
+static void warn_of_clock(const pki_session *s)
+{
+    if (!s->config.monotonic && s->config.clock_reason)
+        pki_log(PK_LOG_WARNING,
+                "clock: %s, as requested, although %s: where it jumps, times are wrong by as much; "
+                "jumps are checked for once a second",
+                pki_clock_name(0), s->config.clock_reason);
+}
+
+/* PK_OK, or nothing has been left open. */
+static pk_status pki_session_start(pki_session *s, const pk_options *options)
+{
+    if (s->open)
+        return pki_fail(PK_EBUSY, "perfkit is already started in this process");
+    memset(s, 0, sizeof *s);
+    pki_services_each(reset, ());
+    pk_status status = open_session(s, options);
+    s->open = status == PK_OK;
+    s->operators = s->open && pki_operator_asks(options);
+    if (!s->open) {
+        pki_session_reset_log();
+        return status;
+    }
+    pki_backends_start(&s->config);
+    log_start(s);
+    warn_of_clock(s);
+    pki_services_each(start, (s));
+    return PK_OK;
+}
+
+/* ---- from an open session to its reports ---- */
+
+/* What is in the rings, and what is still open, at one moment. */
+static void last_rounds(pki_session *s)
+{
+    uint64_t now = pki_ticks(s->config.monotonic), before = pki_toll_begin();
+    pki_services_each(halt, (s));
+    pki_backends_flush(PKI_FLUSH_LAST);
+    pthread_mutex_lock(&pki_drain_lock);
+    pki_backends_stop();
+    pki_services_each(close, (s));
+    pthread_mutex_unlock(&pki_drain_lock);
+    pki_registry_close(s->registry);
+    pki_collect_stop(s);
+    pthread_mutex_lock(&pki_drain_lock);
+    pki_collect_check_clock(s, true);
+    pki_services_each(look, (s));
+    s->stop_ns = pki_clock_ns(&s->arena->header->clock, now);
+    pki_drain_seal(s);
+    pki_drain_round(s, false);
+    pki_drain_settle(s);
+    pki_drain_open_regions(s, pki_ticks(s->config.monotonic));
+    pki_drain_open_spans(s, pki_ticks(s->config.monotonic));
+    pki_drain_round(s, true);
+    pki_output_check(s);
+    pki_run_counts(s, &s->final);
+    pki_session_set_last_counts(&s->final);
+    pki_services_each(end, (s));
+    pki_toll_of_caller(s, before);
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
+static pk_status write_reports(pki_session *s)
+{
+    pki_summary summary;
+    char *line = NULL;
+    size_t n = 0;
+    pk_status status = PK_OK;
+    pthread_mutex_lock(&pki_drain_lock);
+    if (!pki_job_wants_summary(s)) {
+        status = PK_OK;
+    } else if (pki_run_summarise(s, &summary)) {
+        status = pki_job_stop(s, &summary);
+        if (s->writing)
+            line = pki_report_line(&summary, &n);
+        if (s->writing && !line && !status)
+            status = pki_fail(PK_ENOMEM, "no memory for the report in the trace");
+        pki_summary_finish(&summary);
+    } else {
+        status = pki_fail(PK_ENOMEM, "no memory for the report");
+    }
+    pki_drain_close(s, line, n);
+    pthread_mutex_unlock(&pki_drain_lock);
+    free(line);
+    return status;
+}
+
+static void warn_of_copies(const pki_session *s)
+{
+    if (s->final.other_starts)
+        pki_log(
+            PK_LOG_WARNING,
+            "another copy of perfkit in this process wanted to start and was refused, %llu times",
+            (unsigned long long)s->final.other_starts);
+}
+
+/* Of an open session, under the control lock. */
+static pk_status pki_session_stop(pki_session *s)
+{
+    last_rounds(s);
+    pki_services_each(wait, (s));
+    warn_of_copies(s);
+    pk_status status = write_reports(s);
+    pki_services_each(forget, ());
+    s->arena->header->running = 0;
+    /* An arena completes its trace, so without one it is of no use. */
+    pki_paths_end(&s->paths, s->arena, s->error_status && s->trace_location != PKI_TRACE_GONE);
+    s->open = false;
+    pki_duplicates_release();
+    if (s->error_status)
+        status = pki_fail(s->error_status, "trace %s: %s; %llu events are missing", s->paths.trace,
+                          pki_output_error_text(s, s->error_status),
+                          (unsigned long long)s->final.unwritten);
+    else if (!status)
+        status = pki_services_status();
+    if (!status)
+        status = pki_run_recorded_any(s);
+    if (s->operators)
+        pki_operator_tell("", status);
+    pki_session_reset_log();
+    return status;
+}
+
+static void stop_for_exit(pki_session *s)
+{
+    pki_session_stop(s);
+}
+
+/* The collector stops the session: exit() may have been called by a handler that interrupted this
+ * thread amid malloc, and nobody else can be waited for without end. */
+void pki_session_exit(void)
+{
+    bool ended = false;
+    if (pki_control_lock_within(PKI_EXIT_PATIENCE_NS)) {
+        ended = !pki_the_session.open ||
+                pki_collect_finish(&pki_the_session, stop_for_exit, PKI_EXIT_PATIENCE_NS);
+        if (ended)
+            pki_control_unlock();
+        else
+            pki_inside_leave(); /* the collector is still at it: nobody else gets the lock */
+    }
+    if (ended)
+        pki_job_exit();
+    pki_session_abandon(!ended);
+}
+
+/* ---- start requested ---- */
+
+/* A session that nobody in the program has asked for, so that
+ * nobody there looks at how its start went. */
+
+static int32_t launched_rank(void)
+{
+    pki_world world;
+    pki_world_detect(&world);
+    return world.rank;
+}
+
+void pk_say_(int32_t rank, const char *sentence)
+{
+    int saved = errno;
+    if ((rank < 0 ? launched_rank() : rank) == 0)
+        pki_log_to_stderr(NULL, PK_LOG_INFO, sentence);
+    errno = saved;
+}
+
+void pk_log_(pk_log_level level, const char *sentence)
+{
+    int saved = errno;
+    pki_log(level, "%s", sentence);
+    errno = saved;
+}
+
+static bool is_logged(void)
+{
+    const char *where = secure_getenv("PK_LOG");
+    return where && (strcmp(where, "stderr") == 0 || strcmp(where, "off") == 0);
+}
+
+/* What is recorded goes into the session that is open: the program's. */
+static bool is_recording(pk_status status)
+{
+    return status == PK_EBUSY && __atomic_load_n(&pk_gate_, __ATOMIC_RELAXED) != 0;
+}
+
+pk_status pk_start_asked_(const char *variable, const pk_options *options)
+{
+    pk_status status = pki_start_untold(options);
+    char sentence[448];
+    if (!status || is_logged() || is_recording(status))
+        return status;
+    snprintf(sentence, sizeof sentence, "%.32s=1, but nothing is recorded: %.320s (%s)", variable,
+             pk_error_message(), pk_status_name(status));
+    pk_say_(options && options->world_size ? options->rank : -1, sentence);
+    return status;
+}
+
+/* ---- pk/session.h: start, flush, stop, counts ---- */
 
 static bool switched_off; /* PK_OFF=1 met the last pk_start */
 
@@ -33,7 +518,8 @@ static pk_status start(const pk_options *options)
     return pki_session_start(&pki_the_session, options);
 }
 
-pk_status pki_start_untold(const pk_options *options)
+/* pk_start, but that nobody is told of a failure (session/control.h). */
+static pk_status pki_start_untold(const pk_options *options)
 {
     int saved = errno;
     pk_status status = pki_control_lock();

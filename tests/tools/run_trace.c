@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "core/names.h"
-#include "out/chrome/activity.h"
+#include "out/chrome/events.h"
 #include "out/chrome/chrome.h"
 
 enum { LAYERS = 12, BUFFER = 1 << 20, MS = 1000000, US = 1000 };

@@ -1,7 +1,7 @@
 #include "report_fixture.h"
 
 #include "base/compiler.h"
-#include "comm/figures/sequences.h"
+#include "comm/figures/figures.h"
 #include "measure/verdict/verdict.h"
 
 #include <stdlib.h>

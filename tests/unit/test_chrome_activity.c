@@ -1,5 +1,5 @@
 /* What devices and libraries did, as the events that PyTorch's tools read, byte by byte. */
-#include "out/chrome/activity.h"
+#include "out/chrome/events.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

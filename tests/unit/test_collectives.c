@@ -8,8 +8,6 @@
 
 #include "base/compiler.h"
 #include "comm/figures/figures.h"
-#include "comm/figures/partners.h"
-#include "comm/figures/sequences.h"
 #include "core/record.h"
 
 /* ---- operations of communicators in numbers ---- */

@@ -23,7 +23,7 @@
 #include "measure/summary.h"
 #include "measure/verdict/verdict.h"
 #include "session/costs/energy.h"
-#include "session/report/cpu_side.h"
+#include "session/report/summarise.h"
 
 /* ---- energy ---- */
 

@@ -21,9 +21,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "out/file.h"
-#include "out/part_name.h"
-#include "out/rolling.h"
-#include "session/trace/tail.h"
+#include "session/trace/output.h"
 
 /* ---- trace files ---- */
 

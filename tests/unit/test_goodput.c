@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "measure/goodput/account.h"
+#include "measure/goodput/goodput.h"
 #include "measure/goodput/life.h"
 #include "session/session.h"
 

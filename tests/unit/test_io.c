@@ -11,10 +11,8 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
-#include "measure/costs/io.h"
-#include "measure/costs/io_steps.h"
+#include "measure/costs/sums.h"
 #include "session/costs/io.h"
-#include "session/costs/io_steps.h"
 
 /* ---- what a run costs beside time ---- */
 

@@ -8,9 +8,7 @@
 #include <time.h>
 
 #include "measure/fold/fold.h"
-#include "measure/machine/devices.h"
 #include "measure/machine/machine.h"
-#include "measure/machine/peak.h"
 #include "measure/machine/roofline.h"
 #include "measure/steps/cut.h"
 #include "measure/verdict/verdict.h"

@@ -16,10 +16,10 @@
 #include "measure/memory/gpu.h"
 #include "measure/memory/limit.h"
 #include "measure/verdict/verdict.h"
-#include "measure/window/costs.h"
+#include "measure/window/merge.h"
 #include "out/report/report.h"
-#include "session/costs/memory_steps.h"
-#include "session/windows/metrics_costs.h"
+#include "session/costs/memory.h"
+#include "session/windows/metrics.h"
 
 /* ---- a run's memory ---- */
 
@@ -455,7 +455,7 @@ static const struct CMUnitTest memory_steps_tests[] = {
 /* Against a list that is looked through, with operations that come late, and how it looks in
  * reports. */
 
-#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define LENGTH_OF(a) (sizeof(a) / sizeof *(a))
 
 static uint64_t gpu_memory_seed = 1;
 
@@ -469,7 +469,7 @@ static uint64_t chance(uint64_t below)
 static const char *name_of(uint32_t id)
 {
     static const char *const names[] = {"", "a", "b", "c", "d", "e", "f", "g", "h", "i"};
-    return id < COUNT(names) ? names[id] : NULL;
+    return id < LENGTH_OF(names) ? names[id] : NULL;
 }
 
 static void take(pki_gpu_account *a, uint64_t ns, uint64_t at, uint64_t bytes, uint32_t region)
@@ -878,7 +878,7 @@ typedef struct parts {
     size_t count;
 } parts;
 
-/* As session/windows/window_costs.c does. */
+/* As session/windows/windows.c does. */
 static void cut(parts *p, pki_gpu_account *a)
 {
     pki_window_costs now = {.gpu_memory = {.asked = 1, .why_not = strdup("")}}, one = {0};

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/process.h"
-#include "measure/steps/portions.h"
+#include "measure/steps/steps.h"
 #include "session/options/config.h"
 #include "session/session.h"
 

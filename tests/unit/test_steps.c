@@ -10,8 +10,6 @@
 #include <cmocka.h>
 
 #include "measure/steps/steps.h"
-#include "measure/steps/warmup.h"
-#include "measure/steps/watch.h"
 
 /* ---- the step accumulator against sums made by hand, for loops short and long ---- */
 

@@ -1,6 +1,6 @@
 /* Paths that are no place for a file: refused in words that say what stands there and what to name,
  * by every option that takes one, with nothing changed. */
-#include "out/target.h"
+#include "out/file.h"
 
 #include "folder.h"
 

@@ -20,7 +20,6 @@
 #include "core/registry.h"
 #include "core/thin.h"
 #include "measure/fold/fold.h"
-#include "measure/thinned.h"
 #include "measure/thinning.h"
 #include "session/options/config.h"
 #include "session/session.h"

@@ -11,7 +11,7 @@
 
 #include "measure/overhead.h"
 #include "measure/verdict/verdict.h"
-#include "session/collector/stepper.h"
+#include "session/collector/collect.h"
 
 /* ---- each verdict at its threshold ---- */
 

@@ -1,7 +1,7 @@
 /* The watchdog: the rule on a clock of its own, what is open seen from another thread, and a
  * command that the program does not notice. */
 #include "valgrind.h"
-#include "session/live/watch.h"
+#include "session/live/live.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* tools/beside/files.h - what the process read and wrote in a step, beside usual ones: of counters
- * that costs=io leaves at ends of steps (lib/session/costs/io_steps.h). */
+ * that costs=io leaves at ends of steps (lib/session/costs/io.h). */
 #pragma once
 
 #include "beside/slices.h"

@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "base/memory.h"
 #include "base/compiler.h"
-#include "out/part_name.h"
+#include "out/file.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* tools/load/parts.h - the other files of a trace that its run has cut into several
- * (out/part_name.h): those beside it that are of the same run, the oldest first. */
+ * (out/file.h): those beside it that are of the same run, the oldest first. */
 #pragma once
 
 #include "trace/trace.h"

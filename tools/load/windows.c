@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "measure/window/merge.h"
-#include "out/rolling.h"
+#include "out/file.h"
 #include "read/json.h"
 #include "read/read_shape.h"
 

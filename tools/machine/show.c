@@ -6,7 +6,7 @@
 #include "base/compiler.h"
 #include "machine/measure.h"
 #include "measure/figure.h"
-#include "measure/machine/devices.h"
+#include "measure/machine/machine.h"
 #include "memory.h"
 #include "out/columns.h"
 #include "out/json_write.h"

@@ -6,7 +6,6 @@
 
 #include "base/compiler.h"
 #include "base/text.h"
-#include "measure/machine/peak.h"
 #include "measure/machine/roofline.h"
 #include "measure/overhead.h"
 #include "measure/verdict/verdict.h"

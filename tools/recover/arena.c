@@ -1,7 +1,7 @@
 /* tools/recover/arena.c - file + buffer + rings + open regions = the trace of a killed run. */
 #include "base/text.h"
 #include "history/salvage.h"
-#include "out/part_name.h"
+#include "out/file.h"
 #include "out/salvage.h"
 #include "files.h"
 #include "recover/recover.h"

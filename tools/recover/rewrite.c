@@ -4,7 +4,7 @@
 #include "memory.h"
 #include "files.h"
 #include "out/chrome/chrome.h"
-#include "out/target.h"
+#include "out/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,9 +8,7 @@
 #include "base/compiler.h"
 #include "comm/model/communicator.h"
 #include "measure/summary.h"
-#include "out/chrome/activity.h"
-#include "out/chrome/operation.h"
-#include "out/chrome/span.h"
+#include "out/chrome/events.h"
 #include "out/emit.h"
 #include "trace/scan.h"
 

@@ -13,7 +13,7 @@
 #include "core/names.h"
 #include "session/activity.h"
 #include "session/session.h"
-#include "session/trace/tail.h"
+#include "session/trace/output.h"
 
 /* ---- which line of the viewer an activity goes to ---- */
 

@@ -9,9 +9,9 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "measure/fold/fold.h"
-#include "measure/steps/watch.h"
+#include "measure/steps/steps.h"
 #include "session/activity.h"
-#include "session/captures/arming.h"
+#include "session/captures/captures.h"
 
 /* ---- window ---- */
 

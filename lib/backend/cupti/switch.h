@@ -11,7 +11,7 @@
 /* ---- window ---- */
 
 /* When CUPTI is to record, if for a range of steps only, or for what
- * captures want (session/captures/arming.h).
+ * captures want (session/captures/captures.h).
  *
  * The collector switches it on somewhat ahead of the range, going by how long steps have taken, and
  * off behind it; what began outside the range is dropped. Kernels that are still running then have

@@ -101,7 +101,7 @@ static bool own_library(char path[PATH_MAX])
     void *entry = library ? dlsym(library, ENTRY) : NULL;
     bool found = entry && lies_in(entry, self.dli_fbase) && realpath(self.dli_fname, path);
     if (library)
-        dlclose(library); /* it stays: see lib/session/process.c */
+        dlclose(library); /* it stays: see lib/session/session.c */
     return found;
 }
 

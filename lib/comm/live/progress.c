@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "comm/model/communicator.h"
-#include "out/chrome/operation.h"
+#include "out/chrome/events.h"
 #include "session/activity.h"
 #include "session/trace/output.h"
 

@@ -5,6 +5,171 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "comm/mpi/request.h"
+
+/* ---- which communicator it is, the same on all its ranks, and who they are ---- */
+
+static pthread_mutex_t identity_lock = PTHREAD_MUTEX_INITIALIZER;
+static pki_mpi_identity *taken; /* of those that live; group 0: free */
+static size_t room;
+
+/* ---- who is in it ---- */
+
+/* Its ranks in MPI_COMM_WORLD; MPI_UNDEFINED for who is not. */
+static int *ranks_of(MPI_Group group, int *count)
+{
+    MPI_Group world = MPI_GROUP_NULL;
+    int n = 0;
+    *count = 0;
+    if (PMPI_Group_size(group, &n) != MPI_SUCCESS || n < 1 ||
+        PMPI_Comm_group(MPI_COMM_WORLD, &world) != MPI_SUCCESS)
+        return NULL;
+    int *all = malloc(2 * (size_t)n * sizeof *all);
+    for (int i = 0; all && i < n; i++)
+        all[n + i] = i;
+    if (all && PMPI_Group_translate_ranks(group, n, all + n, world, all) == MPI_SUCCESS)
+        *count = n;
+    PMPI_Group_free(&world);
+    if (!*count) {
+        free(all);
+        return NULL;
+    }
+    return all;
+}
+
+static bool are_of_world(const int *ranks, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (ranks[i] < 0) /* MPI_UNDEFINED is below 0 in all MPIs, and no rank is */
+            return false;
+    return count > 0;
+}
+
+static uint64_t mixed(uint64_t h, uint64_t more)
+{
+    h = (h ^ more) * UINT64_C(0x9E3779B97F4A7C15);
+    return h ^ h >> 29;
+}
+
+/* 0: not known. */
+static uint64_t hash_of(MPI_Group group)
+{
+    int count;
+    int *ranks = ranks_of(group, &count);
+    uint64_t h = are_of_world(ranks, count) ? mixed(1, (uint64_t)count) : 0;
+    for (int i = 0; h && i < count; i++)
+        h = mixed(h, (uint64_t)ranks[i] + 1);
+    free(ranks);
+    return h;
+}
+
+static uint64_t hash_of_comm(MPI_Comm comm, int (*group_of)(MPI_Comm, MPI_Group *))
+{
+    MPI_Group group = MPI_GROUP_NULL;
+    if (group_of(comm, &group) != MPI_SUCCESS)
+        return 0;
+    uint64_t h = hash_of(group);
+    PMPI_Group_free(&group);
+    return h;
+}
+
+/* Both sides of an inter-communicator say the same. */
+static uint64_t both(uint64_t one, uint64_t other)
+{
+    if (!one || !other)
+        return 0;
+    return one < other ? mixed(one, other) : mixed(other, one);
+}
+
+static uint64_t group_of(MPI_Comm comm)
+{
+    int inter = 0;
+    uint64_t h = hash_of_comm(comm, PMPI_Comm_group);
+    PMPI_Comm_test_inter(comm, &inter);
+    return inter ? both(h, hash_of_comm(comm, PMPI_Comm_remote_group)) : h;
+}
+
+/* ---- which of them it is ---- */
+
+static bool is_used(uint64_t group, uint32_t number)
+{
+    for (size_t i = 0; i < room; i++)
+        if (taken[i].group == group && taken[i].number == number)
+            return true;
+    return false;
+}
+
+static pki_mpi_identity *free_slot(void)
+{
+    for (size_t i = 0; i < room; i++)
+        if (!taken[i].group)
+            return &taken[i];
+    size_t first = room, more = 2 * room + 16;
+    pki_mpi_identity *all = realloc(taken, more * sizeof *all);
+    if (!all)
+        return NULL;
+    taken = all;
+    for (room = first; room < more; room++)
+        taken[room] = (pki_mpi_identity){0, 0};
+    return &taken[first];
+}
+
+/* Of a communicator that has none yet: from now on its number is taken. */
+static pki_mpi_identity pki_mpi_identify(MPI_Comm comm)
+{
+    pki_mpi_identity it = {group_of(comm), 0};
+    if (!it.group || comm == MPI_COMM_WORLD || comm == MPI_COMM_SELF)
+        return it;
+    pthread_mutex_lock(&identity_lock);
+    for (it.number = 1; is_used(it.group, it.number);)
+        it.number++;
+    pki_mpi_identity *place = free_slot();
+    if (place)
+        *place = it;
+    else
+        it.group = 0;
+    pthread_mutex_unlock(&identity_lock);
+    return it;
+}
+
+/* It is freed: its number is the next one's. */
+static void pki_mpi_identity_release(const pki_mpi_identity *identity)
+{
+    pthread_mutex_lock(&identity_lock);
+    for (size_t i = 0; identity->group && i < room; i++)
+        if (taken[i].group == identity->group && taken[i].number == identity->number)
+            taken[i] = (pki_mpi_identity){0, 0};
+    pthread_mutex_unlock(&identity_lock);
+}
+
+/* For pk_comm_create; 0: unknown. */
+static uint64_t pki_mpi_identity_id(const pki_mpi_identity *identity)
+{
+    uint64_t id = mixed(identity->group, identity->number);
+    return identity->group ? id + !id : 0;
+}
+
+/* Who the peers of its messages are, as ranks of MPI_COMM_WORLD: *count of them, of the remote
+ * group if it is an inter-communicator. To be freed; NULL: unknown. */
+static int *pki_mpi_peers(MPI_Comm comm, int *count)
+{
+    MPI_Group group = MPI_GROUP_NULL;
+    int inter = 0;
+    *count = 0;
+    PMPI_Comm_test_inter(comm, &inter);
+    if ((inter ? PMPI_Comm_remote_group : PMPI_Comm_group)(comm, &group) != MPI_SUCCESS)
+        return NULL;
+    int *ranks = ranks_of(group, count);
+    PMPI_Group_free(&group);
+    if (are_of_world(ranks, *count))
+        return ranks;
+    free(ranks);
+    *count = 0;
+    return NULL;
+}
+
+/* ---- what perfkit knows of a communicator of MPI's ---- */
+
 #define CACHED_BITS 3
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making one */
@@ -109,7 +274,8 @@ static pki_mpi_comm *find(MPI_Comm comm, bool to_use)
     return c;
 }
 
-void pki_mpi_comm_made(int status, const MPI_Comm *made)
+/* A communicator has been made: now is when all its ranks number it alike. */
+static void pki_mpi_comm_made(int status, const MPI_Comm *made)
 {
     if (pki_mpi_is_on() && status == MPI_SUCCESS)
         find(*made, false);
@@ -145,3 +311,60 @@ const pki_mpi_comm *pki_mpi_comm_of(MPI_Comm comm)
         return cache[i].known;
     return look_up(comm, i, now);
 }
+
+/* ---- making and freeing communicators ---- */
+
+/* Work that all their ranks do together. What they are called is found out when they are first used
+ * (communicator.c). */
+
+static const pki_mpi_comm *begin(pk_region *region, MPI_Comm comm)
+{
+    const pki_mpi_comm *at = pki_mpi_is_on() ? pki_mpi_comm_of(comm) : NULL;
+    pk_region_begin(region);
+    if (at)
+        pk_comm_call(region, at->collective, PK_OP_OTHER, PK_TYPE_BYTE, 0, -1);
+    return at;
+}
+
+/* BEGIN: the region, and what it is an operation on; THEN: with the status known. */
+#define ON(NAME, PARAMS, ARGS, BEGIN, THEN)                                                        \
+    PKI_MPI_CALL(NAME) PARAMS                                                                      \
+    {                                                                                              \
+        static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
+        BEGIN;                                                                                     \
+        pki_mpi_begin_wait();                                                                      \
+        int status = PMPI_##NAME ARGS;                                                             \
+        pki_mpi_end_wait();                                                                        \
+        THEN;                                                                                      \
+        pk_region_end(&region);                                                                    \
+        return status;                                                                             \
+    }
+
+#define MAKES(NAME, PARAMS, ARGS, COMM)                                                            \
+    ON(NAME, PARAMS, ARGS, begin(&region, COMM), pki_mpi_comm_made(status, made))
+#define FREES(NAME) ON(NAME, (MPI_Comm * comm), (comm), begin(&region, *comm), (void)0)
+
+MAKES(Comm_dup, (MPI_Comm comm, MPI_Comm *made), (comm, made), comm)
+MAKES(Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *made), (comm, info, made), comm)
+MAKES(Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm *made), (comm, group, made), comm)
+MAKES(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm *made), (comm, color, key, made),
+      comm)
+MAKES(Comm_split_type, (MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *made),
+      (comm, type, key, info, made), comm)
+MAKES(Cart_create,
+      (MPI_Comm comm, int n, const int dims[], const int periods[], int reorder, MPI_Comm *made),
+      (comm, n, dims, periods, reorder, made), comm)
+MAKES(Cart_sub, (MPI_Comm comm, const int remain[], MPI_Comm *made), (comm, remain, made), comm)
+MAKES(Graph_create,
+      (MPI_Comm comm, int n, const int index[], const int edges[], int reorder, MPI_Comm *made),
+      (comm, n, index, edges, reorder, made), comm)
+MAKES(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm *made), (comm, high, made), comm)
+MAKES(Intercomm_create,
+      (MPI_Comm comm, int leader, MPI_Comm peers, int remote_leader, int tag, MPI_Comm *made),
+      (comm, leader, peers, remote_leader, tag, made), comm)
+FREES(Comm_free)
+FREES(Comm_disconnect)
+
+/* Of a group of the communicator's ranks only: no operation of the communicator. */
+ON(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *made),
+   (comm, group, tag, made), pk_region_begin(&region), pki_mpi_comm_made(status, made))

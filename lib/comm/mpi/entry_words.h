@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "comm/mpi/which.h"
+#include "comm/mpi/session.h"
 
 typedef uintptr_t word;
 

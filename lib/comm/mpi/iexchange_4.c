@@ -1,6 +1,6 @@
 /* lib/comm/mpi/iexchange_4.c - a send and a receive in one request, of MPI 4: two operations that
  * are over when MPI reports to the program that both are. */
-#include "comm/mpi/exchange.h"
+#include "comm/mpi/clocks.h"
 
 #ifdef PKI_MPI_MAY_LACK_4
 #pragma weak PMPI_Isendrecv

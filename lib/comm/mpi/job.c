@@ -13,9 +13,9 @@
 #include "comm/mpi/gather.h"
 #include "comm/mpi/glue.h"
 #include "comm/mpi/job_report.h"
-#include "comm/mpi/meet.h"
+#include "comm/mpi/clocks.h"
 #include "comm/mpi/patience.h"
-#include "comm/mpi/settings.h"
+#include "comm/mpi/session.h"
 
 #define PART_MOST (64L << 20) /* of a file of a rank; they are below 1 MiB */
 

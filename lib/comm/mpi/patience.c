@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <time.h>
 
-#include "comm/mpi/settings.h"
+#include "comm/mpi/session.h"
 
 #define PATIENCE_SECONDS 10 /* PK_MPI_PATIENCE */
 

@@ -11,10 +11,10 @@
 #include <pk/counter.h>
 #include <pk/job.h>
 
-#include "comm/mpi/agree.h"
+#include "comm/mpi/clocks.h"
 #include "comm/mpi/glue.h"
 #include "comm/mpi/patience.h"
-#include "comm/mpi/settings.h"
+#include "comm/mpi/session.h"
 #include "comm/mpi/stragglers_window.h"
 
 #define LOOK_SECONDS 200e-6 /* between two looks at what is under way */

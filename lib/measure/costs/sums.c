@@ -1,10 +1,238 @@
 #include "measure/costs/sums.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/files.h"
+
+/* ---- what counters of energy say of a run, of its steps and of their kinds ---- */
+
+void pki_energy_begin(pki_energy_account *a)
+{
+    memset(a, 0, sizeof *a);
+    a->kind_count = 1;
+    a->last_kind = -1;
+}
+
+int pki_energy_counter_of(pki_energy_account *a, const char *name, double range)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (strncmp(a->counters[i].name, name, sizeof a->counters[i].name - 1) == 0)
+            return (int)i;
+    if (a->count == PKI_ENERGY_COUNTERS)
+        return -1;
+    pki_energy_counter *c = &a->counters[a->count];
+    snprintf(c->name, sizeof c->name, "%s", name);
+    c->range = range;
+    return (int)a->count++;
+}
+
+/* J since the reading before; below 0: unknown. */
+static double grown(pki_energy_counter *c, double joules)
+{
+    double more = joules - c->last;
+    if (more >= 0)
+        return more;
+    if (c->range > 0 && c->last > c->range / 2 && joules <= c->range / 2)
+        return more + c->range;
+    c->resets++;
+    return -1;
+}
+
+void pki_energy_read(pki_energy_account *a, int counter, double joules, uint64_t now)
+{
+    if (counter < 0 || (size_t)counter >= a->count)
+        return;
+    pki_energy_counter *c = &a->counters[counter];
+    double more = c->begun ? grown(c, joules) : 0;
+    if (!c->begun)
+        c->since = now;
+    c->fresh += PKI_MAX(more, 0);
+    if (c->begun && more >= 0 && now > c->at) {
+        double watts = more * 1e9 / (double)(now - c->at);
+        c->joules += more;
+        c->lowest = c->readings > 1 ? PKI_MIN(c->lowest, watts) : watts;
+        c->highest = PKI_MAX(c->highest, watts);
+    }
+    c->begun = true;
+    c->last = joules;
+    c->at = now;
+    c->readings++;
+}
+
+static size_t kind_of(pki_energy_account *a, const char *kind)
+{
+    size_t i = 1;
+    if (!kind)
+        return 0;
+    while (i < a->kind_count && strncmp(a->kinds[i], kind, sizeof a->kinds[i] - 1) != 0)
+        i++;
+    if (i == a->kind_count && i < PKI_ENERGY_KINDS)
+        snprintf(a->kinds[a->kind_count++], sizeof a->kinds[0], "%s", kind);
+    return PKI_MIN(i, PKI_ENERGY_KINDS - 1u);
+}
+
+void pki_energy_step(pki_energy_account *a, const char *kind, uint64_t start, uint64_t end,
+                     uint64_t items)
+{
+    size_t k = kind_of(a, kind);
+    a->stretches[k] += a->last_kind != (int)k || start != a->last_end;
+    a->last_kind = (int)k;
+    a->last_end = end;
+    if (k == 0) {
+        *(a->held_in_step ? &a->held_steps : &a->free_steps) += 1;
+        *(a->held_in_step ? &a->held_time : &a->free_time) += pki_saturating_sub(end, start);
+    }
+    a->held_in_step = a->held != 0;
+    a->steps[k]++;
+    a->items[k] += items;
+    a->time[k] += pki_saturating_sub(end, start);
+    a->pending[k] += pki_saturating_sub(end, start);
+}
+
+void pki_energy_held(pki_energy_account *a, unsigned gpu, const char *why)
+{
+    uint32_t bit = 1u << gpu % 32;
+    a->held = why ? a->held | bit : a->held & ~bit;
+    a->held_in_step |= why != NULL;
+    if (why && !*a->held_by)
+        snprintf(a->held_by, sizeof a->held_by, "%s", why);
+}
+
+void pki_energy_round(pki_energy_account *a, uint64_t now)
+{
+    double window = (double)(now - a->round_at), all = 0;
+    for (size_t k = 0; k < a->kind_count; k++)
+        all += (double)a->pending[k];
+    window = PKI_MAX(window, all); /* a step that ends has begun before */
+    for (size_t i = 0; i < a->count; i++) {
+        for (size_t k = 0; k < a->kind_count && window > 0 && a->round_at; k++)
+            a->counters[i].kinds[k] += a->counters[i].fresh * (double)a->pending[k] / window;
+        a->counters[i].fresh = 0;
+    }
+    memset(a->pending, 0, sizeof a->pending);
+    a->round_at = now;
+}
+
+/* ---- the kernel's counts of a process's I/O, sample by sample ---- */
+
+bool pki_io_parse(const char *text, pki_io_counts *c)
+{
+    return pki_small_file_number(text, "rchar", &c->read_chars) &&
+           pki_small_file_number(text, "wchar", &c->write_chars) &&
+           pki_small_file_number(text, "syscr", &c->read_calls) &&
+           pki_small_file_number(text, "syscw", &c->write_calls) &&
+           pki_small_file_number(text, "read_bytes", &c->read_device) &&
+           pki_small_file_number(text, "write_bytes", &c->write_device);
+}
+
+pki_io_counts pki_io_more(const pki_io_counts *now, const pki_io_counts *before)
+{
+    return (pki_io_counts){pki_saturating_sub(now->read_chars, before->read_chars),
+                           pki_saturating_sub(now->write_chars, before->write_chars),
+                           pki_saturating_sub(now->read_calls, before->read_calls),
+                           pki_saturating_sub(now->write_calls, before->write_calls),
+                           pki_saturating_sub(now->read_device, before->read_device),
+                           pki_saturating_sub(now->write_device, before->write_device)};
+}
+
+/* Two files are read one behind the other, and what reading the first took is in the second alone:
+ * the difference may be a few bytes less than before, and counts only grow. */
+static pki_io_counts most_of(const pki_io_counts *a, const pki_io_counts *b)
+{
+    return (pki_io_counts){
+        PKI_MAX(a->read_chars, b->read_chars),   PKI_MAX(a->write_chars, b->write_chars),
+        PKI_MAX(a->read_calls, b->read_calls),   PKI_MAX(a->write_calls, b->write_calls),
+        PKI_MAX(a->read_device, b->read_device), PKI_MAX(a->write_device, b->write_device)};
+}
+
+void pki_io_add(pki_io_account *a, const pki_io_counts *counts, uint64_t now)
+{
+    if (!a->begun) {
+        *a = (pki_io_account){true, now, now, now, *counts, *counts, *counts, 0, 0};
+        return;
+    }
+    a->last = most_of(counts, &a->last);
+    a->at = now;
+    if (now - a->window_at < PKI_IO_WINDOW)
+        return;
+    double seconds = (double)(now - a->window_at) / 1e9;
+    pki_io_counts more = pki_io_more(&a->last, &a->window);
+    a->best_read = PKI_MAX(a->best_read, (double)more.read_device / seconds);
+    a->best_write = PKI_MAX(a->best_write, (double)more.write_device / seconds);
+    a->window = a->last;
+    a->window_at = now;
+}
+
+void pki_io_fill(const pki_io_account *a, pki_io_summary *out)
+{
+    pki_io_counts all = pki_io_more(&a->last, &a->first);
+    out->observed = a->at - a->since;
+    out->read_chars = all.read_chars;
+    out->write_chars = all.write_chars;
+    out->read_calls = all.read_calls;
+    out->write_calls = all.write_calls;
+    out->read_device = all.read_device;
+    out->write_device = all.write_device;
+    out->best_read = a->best_read;
+    out->best_write = a->best_write;
+}
+
+/* ---- what the process read and wrote in each step, reading by reading ---- */
+
+void pki_io_course_finish(pki_io_course *c)
+{
+    for (int i = 0; i < PKI_IO_FIGURES; i++)
+        pki_tally_finish(&c->each[i]);
+    *c = (pki_io_course){0};
+}
+
+/* The first that had so much. */
+static void see_most(pki_io_most *most, const pki_io_reading *r, double value)
+{
+    if (most->steps && value <= most->value)
+        return;
+    *most = (pki_io_most){value, r->last, r->steps};
+}
+
+void pki_io_course_add(pki_io_course *c, const pki_io_reading *r)
+{
+    if (!r->steps)
+        return;
+    c->readings++;
+    c->steps += r->steps;
+    c->alone += r->steps == 1;
+    if (r->values[PKI_IO_DEVICE_READ] > 0 || r->values[PKI_IO_DEVICE_WRITTEN] > 0)
+        c->device += r->steps;
+    for (int i = 0; i < PKI_IO_FIGURES; i++) {
+        double each = r->values[i] / (double)r->steps;
+        (void)pki_tally_add(&c->each[i], each, r->steps); /* or it is not in it */
+        see_most(&c->most[i], r, each);
+    }
+}
+
+static pki_io_step_figure figure(const pki_io_course *c, int i)
+{
+    return (pki_io_step_figure){pki_tally_dist(&c->each[i]), c->most[i].step, c->most[i].steps};
+}
+
+pki_io_steps pki_io_course_summary(const pki_io_course *c)
+{
+    return (pki_io_steps){.steps = c->steps,
+                          .readings = c->readings,
+                          .alone = c->alone,
+                          .device = c->device,
+                          .read = figure(c, PKI_IO_READ),
+                          .written = figure(c, PKI_IO_WRITTEN),
+                          .device_read = figure(c, PKI_IO_DEVICE_READ),
+                          .device_written = figure(c, PKI_IO_DEVICE_WRITTEN),
+                          .operations = figure(c, PKI_IO_OPERATIONS)};
+}
+
+/* ---- sums ---- */
 
 #define RUN PKI_ENERGY_RUN
 

@@ -1,10 +1,239 @@
-/* lib/measure/device/steps.c - from intervals to steps, once these are finalised. */
-#include "measure/device/state.h"
-
-#include "base/compiler.h"
-
+/* lib/measure/device/steps.c - from intervals to steps */
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/compiler.h"
+#include "measure/device/state.h"
+
+/* ---- collectives in flight on a device, and what computed beside them ---- */
+
+#define STREAMS 64 /* told apart; the last one is all others */
+
+/* Of what has begun on a stream so far the last end is all that counts: something is under way as
+ * long as that has not come. */
+typedef struct stream {
+    uint32_t number;
+    uint64_t comm_until, work_until;
+} stream;
+
+typedef struct sweep {
+    size_t count;
+    stream streams[STREAMS];
+    uint64_t comm_until; /* of all of them */
+    pki_device_sums *into;
+} sweep;
+
+static stream *stream_of(sweep *s, uint32_t number)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->streams[i].number == number)
+            return &s->streams[i];
+    if (s->count < STREAMS)
+        s->streams[s->count++] = (stream){.number = number};
+    return &s->streams[s->count - 1];
+}
+
+static void begin(sweep *s, const pki_device_item *item)
+{
+    stream *on = stream_of(s, item->stream);
+    uint64_t *until = item->comm ? &on->comm_until : &on->work_until;
+    *until = PKI_MAX(*until, item->end);
+    if (item->comm)
+        s->comm_until = PKI_MAX(s->comm_until, item->end);
+}
+
+/* Does a stream compute that has no collective in flight itself? */
+static bool is_hidden(const sweep *s, uint64_t at)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->streams[i].work_until > at && s->streams[i].comm_until <= at)
+            return true;
+    return false;
+}
+
+/* Until when nothing ends. */
+static uint64_t next_end(const sweep *s, uint64_t at, uint64_t most)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->streams[i].work_until > at)
+            most = PKI_MIN(most, s->streams[i].work_until);
+        if (s->streams[i].comm_until > at)
+            most = PKI_MIN(most, s->streams[i].comm_until);
+    }
+    return most;
+}
+
+/* Nothing begins meanwhile. */
+static void pass(sweep *s, uint64_t at, uint64_t to)
+{
+    while (at < to && at < s->comm_until) {
+        uint64_t end = next_end(s, at, to);
+        double ns = (double)(end - at);
+        s->into->of[PKI_GPU_COMM] += ns;
+        s->into->of[is_hidden(s, at) ? PKI_GPU_COMM_HIDDEN : PKI_GPU_COMM_EXPOSED] += ns;
+        at = end;
+    }
+}
+
+void pki_device_overlap(const pki_device_one *one, int view, uint64_t from, uint64_t to,
+                        pki_device_sums *into)
+{
+    sweep s = {.into = into};
+    unsigned kinds = view == MEASURED ? ITEM_WORK : ITEM_SPAN;
+    uint64_t at = from;
+    if (!one->has_comm[view])
+        return;
+    for (size_t i = one->item_first; i < one->item_end && one->items[i].start < to; i++) {
+        const pki_device_item *item = &one->items[i];
+        if (!(item->kind & kinds) || item->end <= from)
+            continue;
+        if (item->start > at) {
+            pass(&s, at, item->start);
+            at = item->start;
+        }
+        begin(&s, item);
+    }
+    pass(&s, at, to);
+}
+
+/* ---- a step's window over the intervals of a device ---- */
+
+/* The items of these kinds between two moments, united, in order: as long as next() says so,
+ * nothing of them lies between one's end and the next one's start. */
+typedef struct cover {
+    const pki_device_one *one;
+    unsigned kinds;
+    uint64_t from, to;
+    size_t at;
+    uint64_t start, end; /* the current one */
+} cover;
+
+static bool counts(const cover *c, const pki_device_item *item)
+{
+    return (item->kind & c->kinds) && item->end > item->start && item->end > c->from;
+}
+
+static bool next(cover *c)
+{
+    const pki_device_item *items = c->one->items;
+    size_t count = c->one->item_end;
+    /* Not beyond the window: it may be one of many, and without any of these kinds. */
+    while (c->at < count && items[c->at].start < c->to && !counts(c, &items[c->at]))
+        c->at++;
+    if (c->at == count || items[c->at].start >= c->to)
+        return false;
+    c->start = PKI_MAX(items[c->at].start, c->from);
+    c->end = items[c->at].end;
+    for (; c->at < count && items[c->at].start <= c->end; c->at++)
+        if (counts(c, &items[c->at]))
+            c->end = PKI_MAX(c->end, items[c->at].end);
+    c->end = PKI_MIN(c->end, c->to);
+    return true;
+}
+
+static double length_of(cover c)
+{
+    uint64_t sum = 0;
+    while (next(&c))
+        sum += c.end - c.start;
+    return (double)sum;
+}
+
+/* ---- gaps ---- */
+
+/* A gap after a wait of the host for the device: who waits launches nothing meanwhile, and the
+ * device goes idle at the latest when the wait ends. */
+static bool follows_wait(cover *waits, bool *more, uint64_t start, uint64_t end)
+{
+    while (*more && waits->end < start)
+        *more = next(waits);
+    return *more && waits->start <= end;
+}
+
+static void add_gap(pki_device_sums *into, int view, uint64_t length, bool waited)
+{
+    double *of = into->of, ns = (double)length;
+    of[PKI_GPU_IDLE] += ns;
+    of[PKI_GPU_GAPS]++;
+    of[PKI_GPU_LONGEST_GAP] = PKI_MAX(of[PKI_GPU_LONGEST_GAP], ns);
+    if (view != MEASURED)
+        return;
+    if (waited)
+        of[PKI_GPU_SYNC_GAPS] += ns;
+    else if (length <= PKI_GPU_LAUNCH_GAP_NS)
+        of[PKI_GPU_LAUNCH_GAPS] += ns;
+}
+
+static void add_busy(cover work, cover waits, int view, pki_device_sums *into)
+{
+    uint64_t at = work.from;
+    bool more = next(&waits);
+    while (next(&work)) {
+        into->of[PKI_GPU_BUSY] += (double)(work.end - work.start);
+        if (work.start > at)
+            add_gap(into, view, work.start - at, follows_wait(&waits, &more, at, work.start));
+        at = work.end;
+    }
+    if (work.to > at)
+        add_gap(into, view, work.to - at, follows_wait(&waits, &more, at, work.to));
+}
+
+/* ---- kernels and copies ---- */
+
+static void add_copy(pki_device_sums *into, const pki_device_item *item)
+{
+    static const int time_of[PKI_COPY_KINDS] = {[PKI_COPY_HTOD] = PKI_GPU_H2D_TIME,
+                                                [PKI_COPY_DTOH] = PKI_GPU_D2H_TIME,
+                                                [PKI_COPY_DTOD] = PKI_GPU_D2D_TIME,
+                                                [PKI_COPY_PTOP] = PKI_GPU_P2P_TIME};
+    int figure = time_of[item->copy];
+    if (!figure)
+        return;
+    into->of[figure] += (double)(item->end - item->start);
+    into->of[figure + 1] += (double)item->bytes; /* ..._BYTES follows ..._TIME */
+}
+
+/* Each one belongs, whole, to the step in which it began. */
+static void add_counts(const cover *work, pki_device_sums *into)
+{
+    for (size_t i = work->at; i < work->one->item_end; i++) {
+        const pki_device_item *item = &work->one->items[i];
+        if (item->start >= work->to)
+            break;
+        if (item->start < work->from)
+            continue;
+        if (item->kernel) {
+            into->of[PKI_GPU_KERNELS]++;
+            into->of[PKI_GPU_SHORT_KERNELS] += item->end - item->start < PKI_GPU_SHORT_NS;
+        }
+        if (item->kind == ITEM_COPY)
+            add_copy(into, item);
+    }
+}
+
+void pki_device_sweep(const pki_device_one *one, int view, uint64_t from, uint64_t to,
+                      pki_device_sums *into)
+{
+    unsigned kinds = view == MEASURED ? ITEM_WORK | ITEM_COPY : ITEM_SPAN;
+    cover all = {.one = one, .kinds = kinds, .from = from, .to = to, .at = one->item_first};
+    cover waits = all, work = all, copies = all;
+    waits.kinds = ITEM_SYNC;
+    if (to <= from)
+        return;
+    add_busy(all, waits, view, into);
+    pki_device_overlap(one, view, from, to, into);
+    if (view != MEASURED)
+        return;
+    work.kinds = ITEM_WORK;
+    copies.kinds = ITEM_COPY;
+    double alone = length_of(all) - length_of(work);
+    into->of[PKI_GPU_COPY] += length_of(copies);
+    into->of[PKI_GPU_COPY_ALONE] += alone;
+    into->of[PKI_GPU_SYNC] += length_of(waits);
+    add_counts(&all, into);
+}
+
+/* ---- from intervals to steps, once these are finalised ---- */
 
 static bool was_on(const pki_device *d, uint64_t start, uint64_t end)
 {

@@ -1,9 +1,55 @@
 #include "measure/fold/fold.h"
 
+#include <pk/stats.h>
+
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
+#include "core/inside.h"
+#include "measure/fold/walk.h"
+
+/* ---- the counters' timelines, by the id of their name ---- */
+
+/* All zero is empty, too. */
+static void pki_timelines_finish(pki_timelines *timelines)
+{
+    for (size_t i = 0; i < timelines->room; i++) {
+        if (timelines->by_id[i])
+            pki_series_finish(&timelines->by_id[i]->parts);
+        free(timelines->by_id[i]);
+    }
+    free(timelines->by_id);
+    *timelines = (pki_timelines){0};
+}
+
+static pki_timeline *timeline_of(pki_timelines *timelines, uint32_t id)
+{
+    if (!pki_array_fit(&timelines->by_id, &timelines->room, id + (size_t)1, sizeof(pki_timeline *)))
+        return NULL;
+    if (!timelines->by_id[id])
+        timelines->by_id[id] = calloc(1, sizeof(pki_timeline));
+    return timelines->by_id[id];
+}
+
+void pki_timelines_add(pki_timelines *timelines, uint32_t id, uint64_t ns, double value)
+{
+    pki_timeline *timeline = timeline_of(timelines, id);
+    if (timeline)
+        pki_timeline_add(timeline, ns, value);
+}
+
+bool pki_timelines_fill(const pki_timelines *timelines, uint32_t id, pki_counter_row *row)
+{
+    if (id >= timelines->room || !timelines->by_id[id])
+        return true;
+    return pki_timeline_fill(timelines->by_id[id], row);
+}
+
+/* ---- from records to distributions ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pki_fold *now;
@@ -87,4 +133,197 @@ pki_thread_fold *pki_fold_thread(pki_fold *fold, const pki_thread *t)
                        sizeof *fold->threads))
         return &fold->nobody;
     return &fold->threads[t->index];
+}
+
+/* ---- what is left of a thread that has ended ---- */
+
+/* The slots of a block's lost calls, into a table. */
+static void merge_lost(pki_fold *fold, pki_table *to, const pki_thread *t)
+{
+    pki_spans *spans = &fold->registry->arena->spans;
+    pki_slot *rest =
+        t->last_resort.count ? pki_table_add(spans, to, PKI_NAME_TOO_MANY, PK_OTHER) : NULL;
+    pki_table_merge(spans, to, &t->lost);
+    if (rest)
+        pki_slot_merge(spans, &to->pool, rest, &t->last_resort);
+}
+
+/* Those that found no room there share one, as all calls without room do. */
+static void merge_the_rest(pki_fold *fold, const pki_thread *t)
+{
+    for (const pki_slot *s = t->lost.first; s; s = pki_table_next(s))
+        if (!pki_table_slot(&fold->totals, s->id) && s->kind <= PK_WAIT)
+            pki_slot_merge(&fold->registry->arena->spans, &fold->totals.pool, fold->last_resort, s);
+}
+
+static pki_ended_thread *ended_of(pki_fold *fold, const pki_thread *t)
+{
+    if (fold->ended_count == PKI_ENDED_MOST)
+        return &fold->ended_others;
+    pki_ended_thread *ended = &fold->ended[fold->ended_count++];
+    memcpy(ended->name, t->name, sizeof ended->name);
+    ended->name[sizeof ended->name - 1] = '\0';
+    ended->tid = t->tid;
+    return ended;
+}
+
+static void record_ended(pki_fold *fold, pki_thread_fold *alone, const pki_thread *t)
+{
+    pki_ended_thread *ended = ended_of(fold, t);
+    ended->recorded += pki_load(&t->recorded);
+    ended->dropped += pki_load(&t->dropped);
+    for (int k = 0; k < PKI_KINDS; k++)
+        ended->kinds[k] += alone->kinds[k];
+    memset(alone->kinds, 0, sizeof alone->kinds);
+    if (fold->per_thread) {
+        merge_lost(fold, &ended->calls, t);
+        pki_table_merge(&fold->registry->arena->spans, &ended->calls, &alone->calls);
+    }
+}
+
+static void fold_ended_thread(pki_fold *fold, pki_thread_fold *alone, const pki_thread *t)
+{
+    merge_lost(fold, &fold->totals, t);
+    merge_the_rest(fold, t);
+    record_ended(fold, alone, t);
+    pki_table_reset(&fold->registry->arena->spans, &alone->calls);
+}
+
+void pki_fold_recycle(pki_fold *fold, pki_thread *t)
+{
+    pki_spare_bring_home(t);
+    pki_fold_one(fold, t); /* calls may have been lost since */
+    pki_fold_pending(fold, t);
+    pki_fold_settle(t);
+    pki_thread_fold *alone = pki_fold_thread(fold, t);
+    fold_ended_thread(fold, alone, t);
+    alone->tracked = alone->starved = false;
+    pki_registry_lock();
+    pki_registry_recycle(fold->registry, t);
+    pki_registry_unlock();
+}
+
+/* ---- one name's distribution: what has been folded, and what threads keep ---- */
+
+bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats)
+{
+    const pki_slot *slot = pki_table_slot(&fold->totals, id);
+    if (slot)
+        pki_stats_add_slot(stats, slot);
+    pki_registry_lock();
+    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++) {
+        const pki_thread *t = pki_registry_block(fold->registry, i);
+        const pki_slot *lost = pki_table_slot(&t->lost, id);
+        if (lost)
+            pki_stats_add_slot(stats, lost);
+        if (id == PKI_NAME_TOO_MANY)
+            pki_stats_add_slot(stats, &t->last_resort);
+    }
+    pki_registry_unlock();
+    return stats->count > 0;
+}
+
+static void add_sums(pki_fold_sum *sum, const pki_slot *slot)
+{
+    if (!slot)
+        return;
+    sum->count += pki_load(&slot->count);
+    sum->sum += pki_load(&slot->sum);
+    sum->self += pki_load(&slot->self);
+    sum->bytes += pki_load(&slot->bytes);
+    sum->untimed += pki_load(&slot->untimed);
+}
+
+bool pki_fold_sums(const pki_fold *fold, uint32_t id, pki_fold_sum *sum)
+{
+    *sum = (pki_fold_sum){0};
+    add_sums(sum, pki_table_slot(&fold->totals, id));
+    pki_registry_lock();
+    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++)
+        add_sums(sum, pki_table_slot(&pki_registry_block(fold->registry, i)->lost, id));
+    pki_registry_unlock();
+    return sum->count > 0;
+}
+
+bool pki_fold_values(const pki_fold *fold, uint32_t id, pki_value_stats *stats)
+{
+    const pki_slot *slot = pki_table_slot(&fold->totals, id);
+    bool fits = !slot || pki_value_stats_add(stats, (const pki_values *)slot);
+    pki_registry_lock();
+    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++) {
+        const pki_slot *lost = pki_table_slot(&pki_registry_block(fold->registry, i)->lost, id);
+        if (lost)
+            fits = pki_value_stats_add(stats, (const pki_values *)lost) && fits;
+    }
+    pki_registry_unlock();
+    return fits;
+}
+
+double pki_fold_threads(const pki_fold *fold, uint32_t id)
+{
+    uint64_t sum = 0, most = 0;
+    for (size_t i = 0; i < fold->thread_count; i++) {
+        const pki_thread_fold *t = &fold->threads[i];
+        uint64_t ns = id < t->work_room ? t->work[id] : 0;
+        sum += ns;
+        most = PKI_MAX(most, ns);
+    }
+    return most ? (double)sum / (double)most : 0;
+}
+
+/* ---- pk/stats.h: what has been folded, to the caller ---- */
+
+/* Macros, for callers that leave the size to them. */
+#undef pk_region_stats
+#undef pk_step_stats
+
+static pk_stats whole; /* for callers that want the first members alone; under the fold lock */
+
+static pk_status answer(pki_stats_find *find, uint32_t id, pk_stats *stats)
+{
+    uint32_t size = stats->size;
+    pk_stats *all = size == sizeof *stats ? stats : &whole;
+    pki_fold *fold = pki_fold_now();
+    pki_stats_begin(all);
+    bool any = fold && find(fold, id, all);
+    pki_stats_finish(all, 1);
+    pki_stats_hand_out(all);
+    if (all != stats)
+        memcpy(stats, all, size);
+    stats->size = size;
+    return any ? PK_OK : fold ? PK_ENOENT : PK_EOFF;
+}
+
+pk_status pki_stats_answer(pki_stats_find *find, uint32_t id, pk_stats *stats)
+{
+    if (stats->size < 8 || stats->size > sizeof *stats)
+        return pki_fail(PK_EINVAL, "pk_stats.size has to be sizeof(pk_stats)");
+    int saved = errno;
+    if (!pki_inside_enter())
+        return pki_fail_inside();
+    pki_fold_lock();
+    pk_status status = answer(find, id, stats);
+    pki_fold_unlock();
+    pki_inside_leave();
+    errno = saved;
+    return status;
+}
+
+static bool fold_and_find(pki_fold *fold, uint32_t id, pk_stats *stats)
+{
+    pki_fold_all(fold);
+    return id && pki_fold_stats(fold, id, stats);
+}
+
+pk_status pk_region_stats(const pk_region *region, pk_stats *stats)
+{
+    if (!region || !stats)
+        return PK_EINVAL;
+    uint32_t id = pki_load(&region->id);
+    return pki_stats_answer(fold_and_find, id ? id : pki_region_id_of(region), stats);
+}
+
+pk_status pk_step_stats(pk_stats *stats)
+{
+    return stats ? pki_stats_answer(fold_and_find, PKI_NAME_STEP, stats) : PK_EINVAL;
 }

@@ -1,25 +1,39 @@
-/* lib/measure/fold/fold.h - from records to distributions.
- *
- * Folding walks each ring from where it stopped to its head and enters every call into its region's
+/* lib/measure/fold/fold.h - from records to distributions, and what is told of them */
+#pragma once
+
+#include <pk/stats.h>
+
+#include "comm/figures/figures.h"
+#include "core/registry.h"
+#include "measure/device/device.h"
+#include "measure/requests/requests.h"
+#include "measure/spans/spans.h"
+#include "measure/steps/steps.h"
+#include "measure/timeline.h"
+#include "stats/tally.h"
+
+/* ---- the counters' timelines, by the id of their name ---- */
+
+typedef struct pki_timelines {
+    size_t room;
+    pki_timeline **by_id; /* NULL: no sample of it */
+} pki_timelines;
+
+/* Without memory the sample is in its counter's distribution only. */
+void pki_timelines_add(pki_timelines *timelines, uint32_t id, uint64_t ns, double value);
+
+/* The counter's timeline into its row. False without memory. */
+bool pki_timelines_fill(const pki_timelines *timelines, uint32_t id, pki_counter_row *row);
+
+/* ---- from records to distributions ---- */
+
+/* Folding walks each ring from where it stopped to its head and enters every call into its region's
  * distribution. It runs ahead of the formatter and does no I/O, so statistics are read at any time
  * without waiting for a disk. The collector folds in its round, whoever asks for statistics folds
  * before reading: one at a time, under the fold lock. Calls that found the ring full are in their
  * block's `lost` table and are added when reading.
  *
- * Lock order: fold lock, then the registry's.
- */
-#pragma once
-
-#include <pk/stats.h>
-
-#include "core/registry.h"
-#include "stats/tally.h"
-#include "comm/figures/figures.h"
-#include "measure/device/device.h"
-#include "measure/fold/timelines.h"
-#include "measure/requests/requests.h"
-#include "measure/spans/spans.h"
-#include "measure/steps/steps.h"
+ * Lock order: fold lock, then the registry's. */
 
 /* What is known of one thread alone: for the report's threads, and for the self times of whoever
  * makes the steps. */

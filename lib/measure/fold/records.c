@@ -1,13 +1,262 @@
-/* lib/measure/fold/records.c - each record into the distributions. */
+/* lib/measure/fold/records.c - each record into the distributions */
+#include <pk/request.h>
+
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
+#include "comm/model/communicator.h"
+#include "core/inside.h"
 #include "measure/fold/fold.h"
-#include "measure/fold/self_time.h"
-#include "measure/fold/plain.h"
 #include "measure/fold/walk.h"
-#include "measure/fold/spans.h"
-#include "measure/steps/watch.h"
+#include "measure/steps/steps.h"
+
+/* ---- operations on communicators, from records to figures ---- */
+
+/* In a region that is one operation, all of it is waited for. */
+static uint64_t exposed_of(const pki_record *r, uint64_t duration)
+{
+    return pki_what_type(r->what) == PKI_RECORD_OPERATION ? r->extra : duration;
+}
+
+/* Beside calls that were lost it is not known. */
+static uint64_t tag_of(const pki_record *r, const pki_record *more)
+{
+    if (pki_what_type(r->what) == PKI_RECORD_OPERATION)
+        return (uint64_t)more->value;
+    return pki_what_flags(r->what) & PKI_FLAG_LOST ? 0 : r->extra & PKI_THINNED_REST;
+}
+
+static uint32_t plus_one(int32_t rank)
+{
+    return rank >= 0 ? (uint32_t)rank + 1 : 0;
+}
+
+void pki_fold_operation(pki_fold *fold, const pki_record *r, const pki_record *more)
+{
+    const pki_arena_header *h = fold->registry->arena->header;
+    const pki_clock_map *clock = &h->clock;
+    pki_comm_fields f = pki_comm_unpack(more->what, more->extra);
+    const pk_comm *comm = pki_is_operation(more->what) ? pki_comm_of_name(f.comm) : NULL;
+    if (!comm)
+        return;
+    uint64_t start = pki_clock_ns(clock, r->start);
+    uint64_t end = pki_clock_ns(clock, r->start + pki_not_negative(r->value));
+    pki_comm_figures_add(
+        fold->collectives,
+        &(pki_timed_operation){
+            .comm = comm->index,
+            .ranks = (uint32_t)PKI_MAX(comm->size, 0),
+            .op = f.op < PKI_COMM_OPS ? (pk_comm_op)f.op : PK_OP_OTHER,
+            .region = f.parent,
+            .bytes = more->start,
+            .sequence = f.sequence,
+            .start = start,
+            .end = end,
+            .exposed = exposed_of(r, end - start),
+            .comm_id = comm->id,
+            .tag = tag_of(r, more),
+            .self = h->world_size > 0 ? plus_one(h->rank) : 0,
+            .partner = plus_one(pki_comm_job_rank(comm, f.peer, h->rank, h->world_size)),
+            .in_flight = f.in_flight});
+}
+
+/* ---- records of pk_spans as calls of their regions ---- */
+
+#define PKI_NO_CALL UINT64_MAX
+
+static uint64_t ns_of(const pki_fold *fold, uint64_t start, uint64_t ticks)
+{
+    return pki_clock_span_ns(&fold->registry->arena->header->clock, start, pki_not_negative(ticks));
+}
+
+static pki_open_span span_of(const pki_record *r, uint64_t id)
+{
+    return (pki_open_span){.start = r->start,
+                           .id = id,
+                           .serial = (uint32_t)r->extra,
+                           .name = pki_what_id(r->what),
+                           .state = PKI_SPAN_OPEN};
+}
+
+/* If its end has come before it, that is one of the region's calls. */
+static uint64_t begin(pki_fold *fold, uint32_t tid, const pki_record *r)
+{
+    pki_open_span span = span_of(r, r->value);
+    span.tid = tid;
+    return pki_spans_begin(&fold->spans, &span);
+}
+
+/* The time before it, which ends where it stands. */
+static uint64_t mark(pki_fold *fold, const pki_record *r)
+{
+    pki_spans_mark(&fold->spans, pki_what_id(r->what));
+    return ns_of(fold, r->start - r->value, r->value);
+}
+
+static uint64_t end(pki_fold *fold, const pki_record *r, const pki_record *more)
+{
+    pki_open_span span = span_of(r, more->start);
+    uint64_t ns = ns_of(fold, r->start, r->value);
+    bool unbegun = pki_what_flags(r->what) & PKI_FLAG_NO_BEGIN;
+    return pki_spans_end(&fold->spans, &span, ns, unbegun) ? ns : PKI_NO_CALL;
+}
+
+/* Of a PKI_RECORD_SPAN_*: how long a call of its region it is, ns, or PKI_NO_CALL. more is the
+ * second slot of an end. */
+static uint64_t pki_fold_span(pki_fold *fold, uint32_t tid, const pki_record *r,
+                              const pki_record *more)
+{
+    switch (pki_what_type(r->what)) {
+    case PKI_RECORD_SPAN_BEGIN:
+        return begin(fold, tid, r);
+    case PKI_RECORD_SPAN_MARK:
+        return mark(fold, r);
+    default:
+        return end(fold, r, more);
+    }
+}
+
+/* A PKI_RECORD_REQUEST, with its second slot. */
+static void pki_fold_request(pki_fold *fold, const pki_record *r, const pki_record *more)
+{
+    pki_request_done done = pki_request_unpack(r, more);
+    uint64_t end = pki_clock_ns(&fold->registry->arena->header->clock, r->start);
+    if (!fold->requests)
+        fold->requests = calloc(1, sizeof *fold->requests);
+    if (fold->requests)
+        pki_requests_add(fold->requests, &done, pki_what_id(r->what), (uint32_t)r->extra, end);
+}
+
+/* ---- pk/span.h and pk/request.h: what has been counted, to the caller ---- */
+
+pki_span_summary pki_fold_span_summary(const pki_fold *fold)
+{
+    const pki_span_counter *c = &fold->spans;
+    pki_span_tally t;
+    pki_registry_lock();
+    pki_registry_span_tally(fold->registry, &t);
+    pki_registry_unlock();
+    uint64_t begun = c->all.begun - c->unbegun + t.begins_dropped;
+    uint64_t ended = c->all.ended + t.ends_lost;
+    pki_span_summary s = {.begun = begun,
+                          .ended = ended,
+                          .unfinished = begun - PKI_MIN(begun, ended),
+                          .marks = c->all.marks + t.marks_dropped,
+                          .dropped = t.begins_dropped + t.marks_dropped + t.ends_dropped,
+                          .ended_twice = t.ended_twice + c->open.ended + c->again,
+                          .of_earlier = t.of_earlier};
+    s.events = s.begun + s.marks + s.ended_twice + s.of_earlier;
+    return s;
+}
+
+bool pki_fold_next_open_span(const pki_fold *fold, size_t *at, pki_open_span *out)
+{
+    const pki_open_spans *open = &fold->spans.open;
+    while (*at < open->room) {
+        const pki_open_span *s = &open->cells[(*at)++];
+        if (s->state == PKI_SPAN_OPEN) {
+            *out = *s;
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t pki_fold_open_spans(const pki_fold *fold, pki_open_span *out, size_t most)
+{
+    const pki_open_spans *open = &fold->spans.open;
+    size_t n = 0;
+    for (size_t i = 0; i < open->room && n < most; i++)
+        if (open->cells[i].state == PKI_SPAN_OPEN)
+            out[n++] = open->cells[i];
+    return n;
+}
+
+bool pki_fold_requests(const pki_fold *fold, pki_request_summary *out)
+{
+    uint64_t ttft, tpot;
+    pki_span_tally t;
+    *out = (pki_request_summary){0};
+    if (!fold->requests)
+        return true;
+    pki_registry_lock();
+    pki_registry_span_tally(fold->registry, &t);
+    pki_registry_unlock();
+    pki_request_limits(&ttft, &tpot);
+    return pki_requests_fill(fold->requests, ttft, tpot, t.requests_dropped, out);
+}
+
+/* ---- public ---- */
+
+/* Fills in `out`, under the fold lock; what it answers is the call's. */
+typedef pk_status filler(const pki_fold *fold, uint32_t size, void *out);
+
+static pk_status fill_spans(const pki_fold *fold, uint32_t size, void *out)
+{
+    pki_span_summary s = pki_fold_span_summary(fold);
+    pk_span_counts all = {.size = size,
+                          .begun = s.begun,
+                          .ended = s.ended,
+                          .open = s.unfinished,
+                          .dropped = s.dropped,
+                          .ended_twice = s.ended_twice,
+                          .of_earlier = s.of_earlier};
+    memcpy(out, &all, size);
+    return PK_OK;
+}
+
+static pk_status fill_requests(const pki_fold *fold, uint32_t size, void *out)
+{
+    pki_request_summary s;
+    if (!pki_fold_requests(fold, &s))
+        return pki_fail(PK_ENOMEM, "no memory for the requests");
+    pk_request_counts all = {.size = size,
+                             .finished = s.finished,
+                             .cancelled = s.cancelled,
+                             .failed = s.failed,
+                             .good = s.good,
+                             .tokens = s.tokens,
+                             .preemptions = s.preemptions,
+                             .dropped = s.dropped};
+    free(s.slowest);
+    memcpy(out, &all, size);
+    return PK_OK;
+}
+
+static pk_status answer(filler *fill, uint32_t size, void *out)
+{
+    int saved = errno;
+    if (!pki_inside_enter())
+        return pki_fail_inside();
+    pki_fold_lock();
+    pki_fold *fold = pki_fold_now();
+    if (fold)
+        pki_fold_all(fold);
+    pk_status status = fold ? fill(fold, size, out) : PK_EOFF;
+    pki_fold_unlock();
+    pki_inside_leave();
+    errno = saved;
+    return status;
+}
+
+pk_status pk_get_span_counts(pk_span_counts *counts)
+{
+    if (!counts || counts->size < 8 || counts->size > sizeof *counts)
+        return pki_fail(PK_EINVAL, "pk_span_counts.size has to be sizeof(pk_span_counts)");
+    return answer(fill_spans, counts->size, counts);
+}
+
+pk_status pk_get_request_counts(pk_request_counts *counts)
+{
+    if (!counts || counts->size < 8 || counts->size > sizeof *counts)
+        return pki_fail(PK_EINVAL, "pk_request_counts.size has to be sizeof(pk_request_counts)");
+    return answer(fill_requests, counts->size, counts);
+}
+
+/* ---- each record into the distributions ---- */
 
 /* Without memory: in the table of all one that is shared, in others none. */
 static pki_slot *slot_in(pki_fold *fold, pki_table *table, uint32_t id)

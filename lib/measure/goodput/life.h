@@ -16,7 +16,7 @@
  */
 #pragma once
 
-#include "measure/goodput/line.h"
+#include "measure/goodput/goodput.h"
 
 typedef struct pki_life pki_life;
 

@@ -1,6 +1,14 @@
-/* lib/measure/machine/machine.h - what a machine can do, as `pk machine` has measured it.
- *
- * It is kept in a small file of text, which the library reads without a parser of JSON:
+/* lib/measure/machine/machine.h - what a machine can do: measured, or as its vendor says */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- what a machine can do, as `pk machine` has measured it ---- */
+
+/* It is kept in a small file of text, which the library reads without a parser of JSON:
  *
  *     perfkit machine 1
  *     host node7
@@ -12,14 +20,7 @@
  * A limit has a name (below), who reached it (`one` processor or `all` that the process may use),
  * its best, median and worst round in bytes or operations per second, and how many rounds there
  * were. Numbers are integers, so no locale reads them differently. Words that a later version adds
- * are passed over; what is there and makes no sense refuses the file.
- */
-#pragma once
-
-#include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+ * are passed over; what is there and makes no sense refuses the file. */
 
 #define PKI_MACHINE_BYTES 8192u /* a file is shorter */
 #define PKI_MACHINE_LIMITS 32u
@@ -74,3 +75,59 @@ bool pki_machine_read(const char *path, pki_machine *machine, char *why, size_t 
 /* Reads the file of this machine. False, and why in words: no such file, not one of these, of
  * another processor, or, unless the user has named it (`named`), of another host. */
 bool pki_machine_load(const char *path, bool named, pki_machine *machine, char *why, size_t size);
+
+/* ---- what a report says of the machine's limits: part of a pki_summary ---- */
+
+/* A region beside the machine's limits (roofline.h); rates per second, of all its
+ * threads together. */
+typedef struct pki_roofline_row {
+    char *region;
+    double share;        /* of the self time of all regions */
+    double threads;      /* that ran it at once */
+    bool all_processors; /* it is held against the roof of all: more than these were at work */
+    double intensity;    /* operations per byte; 0: without bytes, or without operations */
+    double bytes_per_second, flops_per_second;
+    double of_double, of_single; /* the achieved share of the attainable, by precision */
+    bool memory_bound_double, memory_bound_single;
+} pki_roofline_row;
+
+/* The steps' operations beside the hardware's peak (utilisation.h); of the steady steps that have
+ * told theirs. */
+typedef struct pki_utilisation {
+    uint64_t steps; /* 0: none has */
+    uint64_t time;  /* of these steps, ns */
+    double model, hardware;
+    double peak;     /* operations per second; 0: not known, and... */
+    double mfu, hfu; /* ...these are 0, too */
+    char *precision; /* of the peak; "" if it is a number of the user's alone */
+    char *source;    /* of the peak; or why it is not known. NULL: nobody has looked for it */
+} pki_utilisation;
+
+/* Limits of one processor and of all: B/s, operations/s. */
+typedef struct pki_roofline {
+    uint64_t measured; /* s since 1970; 0: there is none */
+    char *host, *cpu;  /* where it was measured */
+    uint64_t processors;
+    double bandwidth_one, bandwidth_all;
+    double double_one, double_all, single_one, single_all;
+    size_t row_count;
+    pki_roofline_row *rows; /* in the order of the regions */
+} pki_roofline;
+
+/* ---- what GPUs can do, as their vendor says. Not measured ---- */
+
+/* Operations per second, dense (without the factor of two that sparsity may give), at the clock
+ * that the data sheet assumes; bytes per second. 0: the data sheet has no such figure. */
+typedef struct pki_device_limits {
+    const char *name;   /* as NVML and /proc/driver/nvidia name it */
+    const char *source; /* which document */
+    double bandwidth;
+    double fp64, fp64_tensor, fp32, tf32, bf16, fp16, fp8;
+} pki_device_limits;
+
+/* NULL: not in the table. Names are compared whole, since "A100-SXM4-40GB" and "-80GB" differ. */
+const pki_device_limits *pki_device_find(const char *name);
+
+/* All of them. */
+extern const pki_device_limits pki_devices[];
+extern const size_t pki_device_count;

@@ -1,5 +1,32 @@
-/* lib/measure/memory/gpu.h - what CUDA allocates and frees, operation by operation: how much lives
- * on each device, of which kind, and which regions asked for it.
+/* lib/measure/memory/gpu.h - what CUDA allocates and frees: how much lives */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "measure/memory/rows.h"
+
+/* ---- what is allocated on devices, by address ---- */
+
+/* Addresses are unique in a process: devices' memory, the host's and handles of arrays share one
+ * address space. All zero is an empty table. Not for two threads at once. */
+
+typedef struct pki_block {
+    uint64_t address; /* 0: a free place */
+    uint64_t bytes, ns;
+    uint32_t region;
+    uint8_t place, kind;
+} pki_block;
+
+typedef struct pki_blocks {
+    size_t count, room; /* room: 0 or a power of two */
+    pki_block *all;
+} pki_blocks;
+
+/* ---- what CUDA allocates and frees, operation by operation ---- */
+
+/* How much lives on each device, of which kind, and which regions asked for it.
  *
  * Operations come in the order of their times, as far as that is known. One that comes too late
  * finds its place as well: a free whose allocation follows, an allocation whose address is in use
@@ -7,12 +34,7 @@
  * figure falls below 0.
  *
  * Places are devices, by ordinal, and the host, which has what is pinned. Not for two threads at
- * once.
- */
-#pragma once
-
-#include "measure/memory/blocks.h"
-#include "measure/memory/rows.h"
+ * once. */
 
 #define PKI_GPU_DEVICES 16u /* by ordinal; the last one has those beyond, too */
 #define PKI_GPU_HOST PKI_GPU_DEVICES
@@ -103,7 +125,7 @@ void pki_gpu_account_see(pki_gpu_account *account, uint64_t steps, bool early, u
 bool pki_gpu_account_fill(const pki_gpu_account *account, const char *(*names)(uint32_t id),
                           uint64_t steady, pki_gpu_memory_summary *out);
 
-/* ---- parts of a run (gpu_sums.c) ---- */
+/* ---- parts of a run ---- */
 
 /* What is known so far; the most of each place is that since the last cut. `out` is empty before.
  * No text of why not. False without memory. */

@@ -1,16 +1,61 @@
-/* lib/measure/spans/spans.h - pk_spans in numbers: how many of each name have begun and ended.
+/* lib/measure/spans/spans.h - pk_spans in numbers, and which of them are open */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "measure/summary.h"
+
+/* ---- which pk_spans are open, by their serial numbers ---- */
+
+/* A span's begin and end come out of two threads' rings, in either order: an end that comes first
+ * waits here for its begin. What is left of those is the second end of a copy.
  *
- * Their durations are in their regions' distributions; this says which of those samples are spans'
+ * The same for the session, for captures and for `pk report` of a trace. Memory: 32 bytes each, in
+ * a table that is a quarter full at least once it has grown; nothing before the first span.
+ * Threads: one at a time. */
+
+typedef enum pki_open_state {
+    PKI_SPAN_NONE, /* of a cell: empty */
+    PKI_SPAN_OPEN,
+    PKI_SPAN_ENDED, /* and its begin is to come */
+    PKI_SPAN_SEEN   /* open, and written already: the users' own */
+} pki_open_state;
+
+typedef struct pki_open_span {
+    uint64_t start; /* of one that has ended: its duration */
+    uint64_t id;    /* the program's */
+    uint32_t serial, name;
+    uint32_t state;
+    uint32_t tid; /* who began it, where that is known */
+} pki_open_span;
+
+typedef struct pki_open_spans {
+    pki_open_span *cells;
+    size_t room, used; /* room: a power of two, or 0 */
+    size_t ended;      /* of them in that state */
+} pki_open_spans;
+
+/* NULL: it is not among them. */
+pki_open_span *pki_open_spans_find(const pki_open_spans *spans, uint32_t serial);
+
+/* One that is not among them. False without memory, or room for more. */
+bool pki_open_spans_add(pki_open_spans *spans, const pki_open_span *span);
+
+/* Others may move. */
+void pki_open_spans_remove(pki_open_spans *spans, pki_open_span *span);
+
+void pki_open_spans_finish(pki_open_spans *spans);
+
+/* ---- pk_spans in numbers: how many of each name have begun and ended ---- */
+
+/* Their durations are in their regions' distributions; this says which of those samples are spans'
  * or marks', and holds back an end until its begin has come, so that a copy's second end counts
  * nowhere. Also `pk report` goes by it, for traces.
  *
  * Threads: one at a time (the fold lock). Failure: without memory a span has no figures here; its
- * time counts.
- */
-#pragma once
-
-#include "measure/spans/open_spans.h"
-#include "measure/summary.h"
+ * time counts. */
 
 typedef struct pki_span_figures {
     uint64_t begun, ended, marks;

@@ -7,7 +7,7 @@
 
 #include "core/overhead.h"
 #include "measure/kinds.h"
-#include "measure/machine/rows.h"
+#include "measure/machine/machine.h"
 #include "stats/series.h"
 
 /* One region's part in one step. */

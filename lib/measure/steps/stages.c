@@ -3,8 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/compiler.h"
+#include "base/memory.h"
+#include "core/seats.h"
+#include "measure/steps/state.h"
+#include "measure/summary.h"
+
+/* ---- what each stage of the loop took, step by step, in bounded room ---- */
+
+#define PKI_STAGE_BLOCKS 128 /* of a kind of steps: a power of two */
+#define PKI_STAGES_KEPT 256  /* different ones; of those that come later nothing is known */
+#define PKI_STAGES_TOLD 16   /* those with the most time; others are added up by their kind */
+/* Numbers in all that is told, so that the file of a rank stays small. */
+#define PKI_STAGE_NUMBERS 1536
+
+typedef struct pki_stages_of {
+    const char *kind; /* of steps; NULL: the usual one */
+    const pki_stages *stages;
+} pki_stages_of;
 
 void pki_stages_finish(pki_stages *s)
 {
@@ -279,8 +295,9 @@ static bool fill(choice *c, pki_stage_summary *out)
     return true;
 }
 
-bool pki_stages_fill(const pki_stages_of *all, size_t count, pki_stage_name *name, void *user,
-                     pki_stage_summary *out)
+/* `out` is empty before, and after a failure: without memory. */
+static bool pki_stages_fill(const pki_stages_of *all, size_t count, pki_stage_name *name,
+                            void *user, pki_stage_summary *out)
 {
     choice c = {.all = all, .count = count, .name = name, .user = user};
     *out = (pki_stage_summary){0};
@@ -289,4 +306,36 @@ bool pki_stages_fill(const pki_stages_of *all, size_t count, pki_stage_name *nam
     if (!fits)
         pki_stage_summary_finish(out);
     return fits;
+}
+
+/* ---- the stages of the loop, for the summary and from a window ---- */
+
+typedef struct source {
+    const pki_steps *steps;
+    pki_steps_name *name;
+    void *user;
+} source;
+
+static bool region_of(void *user, uint32_t id, const char **name, uint32_t *kind)
+{
+    const source *s = user;
+    const pki_step_region *region = id < s->steps->region_room ? s->steps->regions[id] : NULL;
+    *name = region ? s->name(s->user, id) : NULL;
+    *kind = region ? region->kind : PK_OTHER;
+    return *name;
+}
+
+bool pki_steps_fill_stages(const pki_steps *steps, uint64_t warmup, pki_steps_name *name,
+                           void *user, pki_stage_summary *out)
+{
+    source s = {steps, name, user};
+    pki_stages_of all[1 + PKI_STEP_KINDS] = {{NULL, &steps->stages}};
+    size_t count = 1;
+    for (size_t i = 0; i < steps->other_count; i++)
+        all[count++] = (pki_stages_of){steps->others[i].kind, &steps->others[i].stages};
+    *out = (pki_stage_summary){0};
+    if (!pki_stages_fill(all, count, region_of, &s, out))
+        return false;
+    out->warmup = warmup;
+    return true;
 }

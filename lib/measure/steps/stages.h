@@ -1,5 +1,12 @@
-/* lib/measure/steps/stages.h - what each stage of the loop took, step by step, in bounded room:
- * what a job of many ranks is compared by.
+/* lib/measure/steps/stages.h - what each stage of the loop took */
+#pragma once
+
+#include "core/seats.h"
+#include "measure/summary.h"
+
+/* ---- what each stage of the loop took, step by step, in bounded room ---- */
+
+/* What a job of many ranks is compared by.
  *
  * A stage is a region with self time of the stepping thread in a step; stages stand in the order in
  * which their regions first began. Steps come in blocks: one of each at first, and when there are
@@ -7,18 +14,7 @@
  * blocks.
  *
  * Not for two threads at once. Failure: without memory, a stage's time misses in its blocks, as if
- * it had been outside all regions.
- */
-#pragma once
-
-#include "core/seats.h"
-#include "measure/summary.h"
-
-#define PKI_STAGE_BLOCKS 128 /* of a kind of steps: a power of two */
-#define PKI_STAGES_KEPT 256  /* different ones; of those that come later nothing is known */
-#define PKI_STAGES_TOLD 16   /* those with the most time; others are added up by their kind */
-/* Numbers in all that is told, so that the file of a rank stays small. */
-#define PKI_STAGE_NUMBERS 1536
+ * it had been outside all regions. */
 
 typedef struct pki_step_bit {
     uint32_t id;
@@ -49,12 +45,3 @@ void pki_stages_add(pki_stages *stages, const pki_stage_block *block, const pki_
 
 /* The region of an id. False: unknown. */
 typedef bool pki_stage_name(void *user, uint32_t id, const char **name, uint32_t *kind);
-
-typedef struct pki_stages_of {
-    const char *kind; /* of steps; NULL: the usual one */
-    const pki_stages *stages;
-} pki_stages_of;
-
-/* `out` is empty before, and after a failure: without memory. */
-bool pki_stages_fill(const pki_stages_of *all, size_t count, pki_stage_name *name, void *user,
-                     pki_stage_summary *out);

@@ -2,10 +2,9 @@
  * */
 #pragma once
 
-#include "measure/steps/portions.h"
+#include "measure/steps/steps.h"
 #include "measure/steps/series.h"
 #include "measure/steps/stages.h"
-#include "measure/steps/steps.h"
 #include "stats/tally.h"
 
 /* A step with all its parts. */
@@ -101,6 +100,6 @@ bool pki_step_totals_merge(pki_step_totals *into, const pki_step_totals *from);
 /* Into the slowest ones, slowest first, if it is one of them. */
 void pki_slowest_keep(pki_whole_step *slow, size_t *count, const pki_whole_step *whole);
 
-/* steps/fill_stages.c: into an empty `out`. False without memory: it is empty then. */
+/* steps/stages.c: into an empty `out`. False without memory: it is empty then. */
 bool pki_steps_fill_stages(const pki_steps *steps, uint64_t warmup, pki_steps_name *name,
                            void *user, pki_stage_summary *out);

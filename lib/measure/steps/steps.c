@@ -1,9 +1,180 @@
-#include "measure/steps/state.h"
+#include "measure/steps/steps.h"
 
-#include "base/memory.h"
-
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/compiler.h"
+#include "base/memory.h"
+#include "measure/steps/state.h"
+
+/* ---- where in time a range of steps lies, for those who record only then ---- */
+
+static pki_step_watch watch;
+
+void pki_step_watch_start(uint64_t first, uint64_t last)
+{
+    watch = (pki_step_watch){.first = first,
+                             .last = last,
+                             .begin_ns = first == 0 ? 0 : PKI_NOT_YET,
+                             .end_ns = PKI_NOT_YET};
+}
+
+/* Steps may be missing, where a ring was full. */
+void pki_step_watch_see(uint64_t index, uint64_t start_ns, uint64_t duration_ns)
+{
+    uint64_t end_ns = start_ns + duration_ns;
+    watch.usual_ns = watch.usual_ns ? (3 * watch.usual_ns + duration_ns) / 4 : duration_ns;
+    watch.next = index + 1;
+    watch.next_ns = end_ns;
+    if (watch.begin_ns == PKI_NOT_YET && index + 1 >= watch.first)
+        watch.begin_ns = index >= watch.first ? start_ns : end_ns;
+    if (watch.end_ns == PKI_NOT_YET && index >= watch.last)
+        watch.end_ns = index == watch.last ? end_ns : start_ns;
+}
+
+void pki_step_watch_wait(uint64_t begin_ns)
+{
+    watch.next_ns = begin_ns;
+}
+
+pki_step_watch pki_step_watch_now(void)
+{
+    return watch;
+}
+
+uint64_t pki_step_watch_expect(const pki_step_watch *w)
+{
+    uint64_t ahead = w->next < w->first ? w->first - w->next : 0;
+    if (w->begin_ns != PKI_NOT_YET)
+        return w->begin_ns;
+    if (w->usual_ns == 0 || ahead > (UINT64_MAX - w->next_ns) / w->usual_ns - 1)
+        return PKI_NOT_YET;
+    return w->next_ns + ahead * w->usual_ns;
+}
+
+/* ---- where a training loop's warm-up ends ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts; nearest rank. */
+static double quantile_of(double *values, size_t count, double q)
+{
+    qsort(values, count, sizeof *values, by_size);
+    size_t rank = (size_t)ceil(q * (double)count);
+    return values[rank ? rank - 1 : 0];
+}
+
+static double deviation_of(double *values, size_t count, double median)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = fabs(values[i] - median);
+    /* 1.4826: from the median absolute deviation to the standard deviation of a normal
+     * distribution. */
+    return 1.4826 * quantile_of(values, count, 0.5);
+}
+
+static double threshold_of(const uint64_t *durations, size_t count)
+{
+    double values[PKI_WARMUP_KNOWN];
+    for (size_t i = 0; i < count; i++)
+        values[i] = (double)durations[i];
+    double median = quantile_of(values, count, 0.5);
+    double high = quantile_of(values, count, 0.9);
+    double spread = deviation_of(values, count, median);
+    return PKI_MAX(PKI_MAX(1.25 * median, median + 5 * spread), 1.05 * high);
+}
+
+uint64_t pki_warmup_find(const uint64_t *durations, size_t known, uint64_t count)
+{
+    known = PKI_MIN(known, PKI_WARMUP_KNOWN);
+    if (count < 2 || known < 2)
+        return 0;
+    uint64_t most = PKI_MIN(count / 10, PKI_WARMUP_MOST);
+    if (most < 2 || known <= most)
+        return 1;
+    double threshold = threshold_of(durations + most, known - most);
+    uint64_t found = 1;
+    while (found < most && (double)durations[found] > threshold)
+        found++;
+    return found;
+}
+
+/* ---- portions ---- */
+
+void pki_portions_expect(pki_portions *p, uint64_t every)
+{
+    if (p->every == every)
+        return;
+    *p = (pki_portions){.every = every};
+}
+
+/* One in which no usual step was is none. */
+static void close_portion(pki_portions *p)
+{
+    if (p->open && p->now.steps) {
+        if (p->count == PKI_PORTIONS_KEPT)
+            memmove(p->whole, p->whole + 1, --p->count * sizeof *p->whole);
+        p->whole[p->count++] = p->now;
+    }
+    p->open = false;
+}
+
+void pki_portions_reach(pki_portions *p, uint64_t index)
+{
+    if (!p->every || (p->open && p->now.number == index / p->every))
+        return;
+    close_portion(p);
+    p->now = (pki_portion){.number = index / p->every};
+    p->open = true;
+}
+
+static size_t index_of_stage(pki_portions *p, uint32_t id, uint32_t kind)
+{
+    for (size_t i = 0; i < p->stage_count; i++)
+        if (p->ids[i] == id)
+            return i;
+    if (p->stage_count == PKI_PORTION_OWN)
+        return kind == PK_COMM || kind == PK_WAIT ? PKI_PORTION_WAITS : PKI_PORTION_OWN;
+    p->ids[p->stage_count] = id;
+    p->kinds[p->stage_count] = kind;
+    return p->stage_count++;
+}
+
+void pki_portions_add_self(pki_portions *p, uint32_t id, uint32_t kind, uint64_t self)
+{
+    if (p->every)
+        p->now.selves[index_of_stage(p, id, kind)] += self;
+}
+
+void pki_portions_add(pki_portions *p, const pki_stage_block *step)
+{
+    if (!p->every)
+        return;
+    p->now.steps += step->steps;
+    p->now.time += step->time;
+    p->now.items += step->items;
+    p->now.no_processor += step->no_processor;
+    p->now.told += step->told;
+    pki_seats_join(&p->now.seats, &step->seats);
+    if ((step->index + 1) % p->every == 0)
+        close_portion(p);
+}
+
+bool pki_portions_pop(pki_portions *p, pki_portion *out)
+{
+    if (!p->count)
+        return false;
+    *out = p->whole[0];
+    memmove(p->whole, p->whole + 1, --p->count * sizeof *p->whole);
+    return true;
+}
+
+/* ---- a training loop in numbers, whatever its length ---- */
 
 /* What the head may keep: a loop with very many regions closes it early, but not before the longest
  * warm-up that can be found. */

@@ -1,6 +1,113 @@
-/* lib/measure/steps/steps.h - a training loop in numbers, whatever its length.
+/* lib/measure/steps/steps.h - a training loop in numbers, whatever its length */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "measure/steps/stages.h"
+#include "measure/summary.h"
+
+/* ---- where in time a range of steps lies, for those who record only then ---- */
+
+/* Steps are seen when they are folded, some milliseconds after their ends; what is known of a range
+ * that is still ahead is how far, going by how long the last steps took.
  *
- *     pki_steps *steps = pki_steps_create();
+ * Threads: under the fold lock (measure/fold/fold.h). */
+
+#define PKI_NOT_YET UINT64_MAX
+
+typedef struct pki_step_watch {
+    uint64_t first, last;      /* the range */
+    uint64_t begin_ns, end_ns; /* of the range, since the session started, or PKI_NOT_YET */
+    uint64_t next, next_ns;    /* the step that runs, and when it began */
+    uint64_t usual_ns;         /* what a step takes, lately; 0: none has been seen */
+} pki_step_watch;
+
+/* From here on. */
+void pki_step_watch_start(uint64_t first, uint64_t last);
+
+/* The fold has come by a step. */
+void pki_step_watch_see(uint64_t index, uint64_t start_ns, uint64_t duration_ns);
+
+/* The step that runs has begun later than the last one ended. */
+void pki_step_watch_wait(uint64_t begin_ns);
+
+pki_step_watch pki_step_watch_now(void);
+
+/* When the range begins as far as can be told, or PKI_NOT_YET. */
+uint64_t pki_step_watch_expect(const pki_step_watch *watch);
+
+/* ---- where a training loop's warm-up ends ---- */
+
+/* The first step is warm-up wherever there is a second one: it holds the program's set-up. The
+ * steps that follow it are, as long as each of them is slower than any usual step *soon after*: the
+ * threshold is the largest of
+ *
+ *     1.25 x the median,
+ *     the median + 5 standard deviations (estimated from the median absolute deviation),
+ *     1.05 x the 90th percentile (loops whose steps come in a fast and a slow sort)
+ *
+ * of the steps between the last possible warm-up step and the PKI_WARMUP_KNOWN-th. At most
+ * PKI_WARMUP_MOST steps, and at most a tenth of all of them, are warm-up. Comparing with the steps
+ * soon after, and not with the whole run, keeps a slow drift from being taken for one. */
+
+#define PKI_WARMUP_MOST 32
+#define PKI_WARMUP_KNOWN 256
+
+/* durations: of the first `known` of `count` steps; those beyond PKI_WARMUP_KNOWN are not looked
+ * at. */
+uint64_t pki_warmup_find(const uint64_t *durations, size_t known, uint64_t count);
+
+/* ---- portions ---- */
+
+/* The usual steps in portions of so many, for who compares ranks
+ * while they run (PK_MPI_STRAGGLERS).
+ *
+ * Steps belong to one portion if their numbers, divided by its length, are the same: so the ranks'
+ * portions are alike, whenever each of them has begun. Stages keep their places: the first ones
+ * that are seen have one each, what comes later is added up in two more, one for what is a rank's
+ * own and one for what waits for others.
+ *
+ * Not for two threads at once. What nobody takes in time goes, the oldest first. */
+
+#define PKI_PORTION_STAGES 16
+#define PKI_PORTION_OWN (PKI_PORTION_STAGES - 2)
+#define PKI_PORTION_WAITS (PKI_PORTION_STAGES - 1)
+#define PKI_PORTIONS_KEPT 16
+
+typedef struct pki_portion {
+    uint64_t number; /* of its steps, divided by how many it is of */
+    uint64_t steps, time, items, no_processor, told; /* as in pki_stage_block */
+    pki_seats seats;
+    uint64_t selves[PKI_PORTION_STAGES];
+} pki_portion;
+
+/* All zero: none are made. */
+typedef struct pki_portions {
+    uint64_t every;
+    size_t stage_count; /* with a place of their own */
+    uint32_t ids[PKI_PORTION_OWN], kinds[PKI_PORTION_OWN];
+    bool open; /* `now` has steps, or may have */
+    pki_portion now;
+    size_t count;
+    pki_portion whole[PKI_PORTIONS_KEPT]; /* the oldest first */
+} pki_portions;
+
+/* From here on, of so many steps; 0: no more. What there is stays if that is what it was. */
+void pki_portions_expect(pki_portions *portions, uint64_t every);
+
+/* A step of this number has come, of whatever kind. If it is one that counts, what it was in
+ * follows, and then the step. */
+void pki_portions_reach(pki_portions *portions, uint64_t index);
+void pki_portions_add_self(pki_portions *portions, uint32_t id, uint32_t kind, uint64_t self);
+void pki_portions_add(pki_portions *portions, const pki_stage_block *step);
+
+/* The oldest one that is over. False: there is none. */
+bool pki_portions_pop(pki_portions *portions, pki_portion *out);
+
+/* ---- a training loop in numbers, whatever its length ---- */
+
+/* pki_steps *steps = pki_steps_create();
  *     ... for each step, in order:
  *         pki_steps_add_self(steps, id, PK_DATA, self_ns);  // each region of the stepping thread
  *         pki_steps_add(steps, &step);                      // closes it
@@ -14,13 +121,7 @@
  *
  * Threads: one at a time (the collector, under the session's lock).
  * Failure: without memory, distributions miss samples and slow steps lack parts; the number of
- *          steps and the totals per kind stay right.
- */
-#pragma once
-
-#include "measure/summary.h"
-#include "measure/steps/portions.h"
-#include "measure/steps/warmup.h"
+ *          steps and the totals per kind stay right. */
 
 #define PKI_STEPS_HEAD PKI_WARMUP_KNOWN /* kept whole */
 #define PKI_STEPS_SLOWEST 10
@@ -72,13 +173,13 @@ void pki_steps_add(pki_steps *steps, const pki_step *step);
 
 /* Replaces out->steps and out->stages, and sets step_share and step_self of the rows of
  * out->regions that have the name and the kind of a region in it. warmup_steps 0: found from the
- * data (measure/steps/warmup.h). More than were kept apart are cut to those (out->steps.warmup has
+ * data (measure/steps/steps.h). More than were kept apart are cut to those (out->steps.warmup has
  * the number). False without memory: out->steps is empty then. */
 typedef const char *pki_steps_name(void *user, uint32_t region_id); /* NULL: unknown */
 bool pki_steps_fill(const pki_steps *steps, uint32_t warmup_steps, pki_steps_name *name, void *user,
                     pki_summary *out);
 
-/* The usual steps in portions (measure/steps/portions.h), and what has a place in them: false: it
+/* The usual steps in portions (measure/steps/steps.h), and what has a place in them: false: it
  * is one of the two for all others, or empty. */
 void pki_steps_expect_portions(pki_steps *steps, uint64_t every);
 bool pki_steps_pop_portion(pki_steps *steps, pki_portion *out);

@@ -1,9 +1,143 @@
-/* lib/measure/verdict/gpu.c - what the figures of devices mean. */
+/* lib/measure/verdict/gpu.c - what the figures of devices mean */
+#include <string.h>
+
 #include "comm/model/communicator.h"
 #include "measure/verdict/rules.h"
 #include "measure/verdict/verdict.h"
 
-#include <string.h>
+/* ---- a GPU's clocks were held down, and steps were slower for it ---- */
+
+#define HELD_STEPS 10 /* at least so many of both sorts */
+#define HELD_SLOWER 1.05
+
+bool pki_verdict_gpu_throttled(pki_summary *s, pki_sentence *words)
+{
+    const pki_energy_summary *e = &s->energy;
+    if (e->held_steps < HELD_STEPS || e->free_steps < HELD_STEPS)
+        return true;
+    double held = (double)e->held_time / (double)e->held_steps;
+    double other = (double)e->free_time / (double)e->free_steps;
+    if (!(held > HELD_SLOWER * other))
+        return true;
+    pki_sentence_add(
+        words,
+        "A GPU's clocks were held down by %s in %s of %s steps, which took %s on average,"
+        " %s the others (threshold 1.05 x; %s).",
+        e->held_by ? e->held_by : "something", pki_figure_count(e->held_steps).text,
+        pki_figure_count(e->held_steps + e->free_steps).text, TIME(held),
+        pki_figure_ratio(held / other).text, TIME(other));
+    return pki_verdict_add_sentence(words, s, "gpu-throttled", PKI_WARN, held / other, HELD_SLOWER);
+}
+
+/* ---- gpu memory ---- */
+
+/* A device's memory grows without end, is nearly used up, or is
+ * taken from the driver in every step. */
+
+#define BYTES(n) (pki_figure_scaled((double)(n), "B").text)
+
+/* Of a region, its name in quotation marks where it has one. */
+#define WHERE(r)                                                                                   \
+    is_named(r) ? "in \"" : "", is_named(r) ? (r)->name : "outside of all regions",                \
+        is_named(r) ? "\"" : ""
+
+static bool is_named(const pki_memory_region *r)
+{
+    return r->name && r->name[0];
+}
+
+/* The region that grows most; *place: where. */
+static const pki_memory_region *growing(const pki_gpu_memory_summary *m,
+                                        const pki_gpu_memory_place **place)
+{
+    const pki_memory_region *most = NULL;
+    for (size_t i = 0; i < m->place_count; i++)
+        for (size_t r = 0; r < m->places[i].region_count; r++) {
+            const pki_memory_region *region = &m->places[i].regions[r];
+            if (!(region->growth.per_step > (most ? most->growth.per_step : 0)))
+                continue;
+            most = region;
+            *place = &m->places[i];
+        }
+    return most;
+}
+
+bool pki_verdict_gpu_leak(pki_summary *s, pki_sentence *words)
+{
+    const pki_gpu_memory_place *p = NULL;
+    const pki_memory_region *r = growing(&s->gpu_memory, &p);
+    if (!r || s->gpu_memory.dropped || s->gpu_memory.lost) /* frees may be among them */
+        return true;
+    pki_sentence_add(words,
+                     "Unfreed CUDA memory on %s %s%s%s grows by %s a step, in"
+                     " each third of the last %s steps (%s standard deviations from no trend,"
+                     " threshold 4.5): %s live at the end.",
+                     p->place, WHERE(r), BYTES(r->growth.per_step), COUNT(r->growth.steps),
+                     pki_figure_scaled(r->growth.z, "").text, BYTES(r->live));
+    return pki_verdict_add_sentence(words, s, "gpu-leak", PKI_WARN, r->growth.z, PKI_GROWTH_Z);
+}
+
+static uint64_t most_used(const pki_gpu_memory_place *p)
+{
+    return PKI_MAX(p->most_held, p->in_use);
+}
+
+static double share_of(const pki_gpu_memory_place *p)
+{
+    return p->total ? (double)most_used(p) / (double)p->total : 0;
+}
+
+bool pki_verdict_gpu_near_limit(pki_summary *s, pki_sentence *words)
+{
+    const pki_gpu_memory_summary *m = &s->gpu_memory;
+    const pki_gpu_memory_place *p = NULL;
+    for (size_t i = 0; i < m->place_count; i++)
+        if (share_of(&m->places[i]) > (p ? share_of(p) : PKI_NEAR_LIMIT))
+            p = &m->places[i];
+    if (!p)
+        return true;
+    pki_sentence_add(
+        words,
+        "%s of %s's memory were in use, %s of %s (threshold 90 %%)%s: a somewhat larger"
+        " input ends the run.",
+        BYTES(most_used(p)), p->place, PERCENT(share_of(p)), BYTES(p->total),
+        p->in_use > p->most_held ? ", by all processes" : "");
+    if (p->region_count && p->regions[0].at_peak)
+        pki_sentence_add(words, " Most of what was allocated at its peak, %s, was %s%s%s.",
+                         BYTES(p->regions[0].at_peak), WHERE(&p->regions[0]));
+    if (p->unused > 0.1 && p->most_reserved - p->used_then > p->total / 100)
+        pki_sentence_add(words, " Memory pools kept %s of it without using it.",
+                         BYTES(p->most_reserved - p->used_then));
+    return pki_verdict_add_sentence(words, s, "gpu-near-memory-limit", PKI_WARN, share_of(p),
+                                    PKI_NEAR_LIMIT);
+}
+
+bool pki_verdict_gpu_allocates(pki_summary *s, pki_sentence *words)
+{
+    const pki_gpu_memory_summary *m = &s->gpu_memory;
+    const pki_gpu_memory_place *p = NULL;
+    const pki_memory_region *most = NULL;
+    for (size_t i = 0; i < m->place_count; i++)
+        if (m->places[i].steady > (p ? p->steady : PKI_GPU_ALLOCATES))
+            p = &m->places[i];
+    if (!p || m->steady_steps < PKI_FEW_STEPS)
+        return true;
+    for (size_t i = 0; i < p->region_count; i++)
+        if (!most || p->regions[i].steady > most->steady)
+            most = &p->regions[i];
+    pki_sentence_add(
+        words,
+        "%s allocations of CUDA's a step on %s, none of them from a memory pool, long after"
+        " the first ones (threshold 0.5); most, %s, %s%s%s. Each asks the driver, and the"
+        " free of each may wait for the device: allocate before the loop, or from a pool"
+        " (cudaMallocAsync).",
+        pki_figure_scaled(p->steady, "").text, p->place, pki_figure_scaled(most->steady, "").text,
+        WHERE(most));
+    return pki_verdict_add_sentence(words, s, "gpu-allocates", PKI_WARN, p->steady,
+                                    PKI_GPU_ALLOCATES);
+}
+
+/* ---- what the figures of devices mean ---- */
 
 #define KERNELS_MOST 3
 
@@ -37,7 +171,7 @@ static const pki_gpu_row *measured(const pki_summary *s)
 }
 
 /* Of the steps' time. */
-static double share_of(const pki_gpu_row *gpu, enum pki_gpu_figure figure)
+static double gpu_share_of(const pki_gpu_row *gpu, enum pki_gpu_figure figure)
 {
     return gpu->per_step[figure].sum / gpu->per_step[PKI_GPU_STEP].sum;
 }
@@ -46,7 +180,7 @@ bool pki_gpu_is_busy(const pki_summary *s, bool has_to_be_measured)
 {
     const pki_gpu_row *gpu = judged(s);
     return gpu && (gpu->measured || !has_to_be_measured) &&
-           share_of(gpu, PKI_GPU_BUSY) > PKI_GPU_BUSY_SHARE;
+           gpu_share_of(gpu, PKI_GPU_BUSY) > PKI_GPU_BUSY_SHARE;
 }
 
 void pki_sentence_add_gpu(pki_sentence *words, const pki_summary *s)
@@ -54,10 +188,10 @@ void pki_sentence_add_gpu(pki_sentence *words, const pki_summary *s)
     const pki_gpu_row *gpu = judged(s);
     if (gpu && gpu->measured)
         pki_sentence_add(words, " GPU %u is busy for %s of it.", gpu->device,
-                         PERCENT(share_of(gpu, PKI_GPU_BUSY)));
+                         PERCENT(gpu_share_of(gpu, PKI_GPU_BUSY)));
     else if (gpu)
         pki_sentence_add(words, " Stream spans cover %s of it on GPU %u.",
-                         PERCENT(share_of(gpu, PKI_GPU_BUSY)), gpu->device);
+                         PERCENT(gpu_share_of(gpu, PKI_GPU_BUSY)), gpu->device);
 }
 
 /* ---- communication ---- */
@@ -72,7 +206,7 @@ static const pki_gpu_row *most_exposed(const pki_summary *s)
             continue;
         if (!found || gpu->measured > found->measured ||
             (gpu->measured == found->measured &&
-             share_of(gpu, PKI_GPU_COMM_EXPOSED) > share_of(found, PKI_GPU_COMM_EXPOSED)))
+             gpu_share_of(gpu, PKI_GPU_COMM_EXPOSED) > gpu_share_of(found, PKI_GPU_COMM_EXPOSED)))
             found = gpu;
     }
     return found;
@@ -107,7 +241,7 @@ static void add_slowest_collective(pki_sentence *words, const pki_summary *s)
 bool pki_verdict_comm_exposed(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = most_exposed(s);
-    double share = gpu ? share_of(gpu, PKI_GPU_COMM_EXPOSED) : 0;
+    double share = gpu ? gpu_share_of(gpu, PKI_GPU_COMM_EXPOSED) : 0;
     if (!(share > PKI_COMM_EXPOSED_SHARE))
         return true;
     pki_sentence_add(
@@ -115,7 +249,7 @@ bool pki_verdict_comm_exposed(pki_summary *s, pki_sentence *words)
         "Communication exposed: for %s of the step GPU %u has collectives in flight and"
         " no %s on another stream beside (threshold 10 %%); hidden: %s.",
         PERCENT(share), gpu->device, gpu->measured ? "kernel" : "stream span",
-        PERCENT(share_of(gpu, PKI_GPU_COMM_HIDDEN)));
+        PERCENT(gpu_share_of(gpu, PKI_GPU_COMM_HIDDEN)));
     add_slowest_collective(words, s);
     pki_sentence_add(words,
                      " Start each as soon as its data is ready, on a stream of its own, while"
@@ -130,7 +264,7 @@ bool pki_verdict_comm_exposed(pki_summary *s, pki_sentence *words)
 bool pki_verdict_launch_bound(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = measured(s);
-    double share = gpu ? share_of(gpu, PKI_GPU_LAUNCH_GAPS) : 0;
+    double share = gpu ? gpu_share_of(gpu, PKI_GPU_LAUNCH_GAPS) : 0;
     double kernels = gpu ? gpu->per_step[PKI_GPU_KERNELS].sum : 0;
     double small = gpu ? gpu->per_step[PKI_GPU_SHORT_KERNELS].sum : 0;
     if (!(share > PKI_LAUNCH_GAP_SHARE) || !(small >= PKI_SHORT_KERNELS_SHARE * kernels))
@@ -161,7 +295,7 @@ static void add_direction(pki_sentence *words, const pki_gpu_row *gpu, enum pki_
 bool pki_verdict_copy_bound(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = measured(s);
-    double share = gpu ? share_of(gpu, PKI_GPU_COPY_ALONE) : 0;
+    double share = gpu ? gpu_share_of(gpu, PKI_GPU_COPY_ALONE) : 0;
     if (!(share > PKI_COPY_SHARE))
         return true;
     pki_sentence_add(words,
@@ -181,7 +315,7 @@ bool pki_verdict_copy_bound(pki_summary *s, pki_sentence *words)
 bool pki_verdict_sync_bound(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = measured(s);
-    double share = gpu ? share_of(gpu, PKI_GPU_SYNC_GAPS) : 0;
+    double share = gpu ? gpu_share_of(gpu, PKI_GPU_SYNC_GAPS) : 0;
     if (!(share > PKI_SYNC_SHARE))
         return true;
     pki_sentence_add(
@@ -190,7 +324,7 @@ bool pki_verdict_sync_bound(pki_summary *s, pki_sentence *words)
         " the waits take %s of the step. A thread that waits launches nothing, so the GPU runs dry: wait"
         " less often (results read back, blocking copies, cudaDeviceSynchronize), or launch the"
         " next work before.",
-        gpu->device, PERCENT(share), PERCENT(share_of(gpu, PKI_GPU_SYNC)));
+        gpu->device, PERCENT(share), PERCENT(gpu_share_of(gpu, PKI_GPU_SYNC)));
     return pki_verdict_add_sentence(words, s, "sync-bound", PKI_WARN, share, PKI_SYNC_SHARE);
 }
 
@@ -228,7 +362,7 @@ static bool add_idle(pki_summary *s, const pki_gpu_row *gpu, double share, pki_s
 bool pki_verdict_gpu_idle(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = judged(s);
-    double share = gpu ? share_of(gpu, PKI_GPU_IDLE) : 0;
+    double share = gpu ? gpu_share_of(gpu, PKI_GPU_IDLE) : 0;
     if (!(share > PKI_GPU_IDLE_SHARE))
         return true;
     if (gpu->measured)
@@ -257,7 +391,7 @@ static void add_kernels(pki_sentence *words, const pki_summary *s)
 bool pki_verdict_gpu_bound(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = judged(s);
-    double share = gpu ? share_of(gpu, PKI_GPU_BUSY) : 0;
+    double share = gpu ? gpu_share_of(gpu, PKI_GPU_BUSY) : 0;
     if (!(share > PKI_GPU_BUSY_SHARE) || pki_verdict_has_warning(s))
         return true;
     if (gpu->measured) {

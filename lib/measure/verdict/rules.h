@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "measure/verdict/sentence.h"
+#include "measure/verdict/verdict.h"
 
 #define KIND(kind) (1u << (kind))
 
@@ -47,14 +47,14 @@ pki_rule pki_verdict_gpu_idle, pki_verdict_gpu_bound;
 
 pki_rule pki_verdict_requests_late, pki_verdict_requests_queued;
 
-/* ---- processor.c ---- */
+/* ---- the processor ---- */
 
 /* The share of the time in which the stepping thread was ready to run and had no processor, if it
  * is worth a verdict; else 0. */
 double pki_starved_share(const pki_summary *summary);
 pki_rule pki_verdict_cpu_starved;
 
-/* ---- cpu_side.c: why it has none, or slow ones ---- */
+/* ---- the CPU side: why it has none, or slow ones ---- */
 
 pki_rule pki_verdict_oversubscribed, pki_verdict_throttled, pki_verdict_memory_far,
     pki_verdict_clock_low;

@@ -1,4 +1,50 @@
-/* lib/measure/verdict/verdict.h - what the figures of a run mean, in words, with the threshold that
+/* lib/measure/verdict/verdict.h - what the figures of a run mean, in words */
+#pragma once
+
+#include "base/compiler.h"
+#include "measure/figure.h"
+#include "measure/summary.h"
+
+/* ---- the sentences of a verdict, put together, and the list of verdicts ---- */
+
+/* Only verdict/ includes it. */
+
+#define PERCENT(share) (pki_figure_percent(share).text)
+#define TIME(ns) (pki_figure_time(ns).text)
+#define COUNT(n) (pki_figure_count(n).text)
+
+typedef enum pki_yielding {
+    PKI_STANDS,
+    PKI_YIELDS_SHARE, /* if its value, less the time without a processor, is below the threshold */
+    PKI_YIELDS
+} pki_yielding;
+
+typedef struct pki_sentence {
+    double starved;        /* pki_starved_share */
+    pki_yielding yielding; /* what becomes of a warning then */
+    char *text;            /* the caller's to free; NULL if there was no memory, or nothing yet */
+    bool failed;
+} pki_sentence;
+
+PKI_PRINTF(2, 3) void pki_sentence_add(pki_sentence *words, const char *format, ...);
+
+/* ": "load" 58.0 %, "decode" 3.2 %.": the regions of these kinds (a bit each) with the largest
+ * shares of the step; just "." if none has one. */
+void pki_sentence_add_regions(pki_sentence *words, const pki_summary *summary, unsigned kinds);
+
+/* " The slowest, step 412 (93.1 ms): "load" +48.2 ms." */
+void pki_sentence_add_slowest(pki_sentence *words, const pki_summary *summary);
+
+/* Is something wrong, by the verdicts so far? */
+bool pki_verdict_has_warning(const pki_summary *summary);
+
+/* The verdict with these words. False without memory, also if there was none for the words. */
+bool pki_verdict_add_sentence(pki_sentence *words, pki_summary *summary, const char *name,
+                              pki_severity severity, double value, double threshold);
+
+/* ---- verdict ---- */
+
+/* What the figures of a run mean, in words, with the threshold that
  * they crossed.
  *
  * Each verdict has a name that stays (docs/internals/report-format.md lists them), the value that
@@ -8,11 +54,7 @@
  * Shares are of the steady steps' time on the stepping thread. Data loaded by another thread counts
  * only as far as the stepping thread waits for it: in its PK_DATA regions, and in its PK_WAIT
  * regions if some thread spent at least PKI_LOADER_BUSY of the steps' time in PK_DATA regions. A
- * loader that has time to spare is not what the loop waits for.
- */
-#pragma once
-
-#include "measure/summary.h"
+ * loader that has time to spare is not what the loop waits for. */
 
 #define PKI_STARVED_SHARE 0.10         /* cpu-starved: ready to run and without a processor */
 #define PKI_CROWDED_SHARE 0.03         /* oversubscribed: the same, and... */

@@ -96,7 +96,7 @@ static uint64_t own_calls(const pki_held *h, const pki_slot *slot)
 }
 
 /* It goes down only where the calls of a thread that has ended find no memory in the table of all
- * (fold/ended.c). */
+ * (fold/fold.c). */
 static uint64_t more_self(const pk_stats *stats, pki_held *h)
 {
     uint64_t self = stats->self - h->self;
@@ -149,7 +149,7 @@ bool pki_held_cut_region(pki_held *h, pki_fold *fold, uint32_t id, pki_slot *slo
     }
     uint64_t own = own_calls(h, slot);
     bool wait = must_wait(h, own, row->exact.count, &row->exact.buckets) && !last;
-    wait |= stats->count < h->count; /* calls have moved to "too many names" (fold/ended.c) */
+    wait |= stats->count < h->count; /* calls have moved to "too many names" (fold/fold.c) */
     if (wait || (!row->exact.count && !row->exact.buckets.used)) {
         pki_tally_finish(&now);
         pki_tally_finish(&row->exact.buckets);

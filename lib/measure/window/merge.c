@@ -1,19 +1,325 @@
-#include "measure/window/utilisation.h"
 #include "measure/window/merge.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/memory.h"
+#include "measure/memory/gpu.h"
 #include "measure/overhead.h"
-#include "measure/thinned.h"
+#include "measure/thinning.h"
 #include "measure/verdict/verdict.h"
-#include "measure/window/costs.h"
-#include "measure/window/course.h"
-#include "measure/window/named.h"
 #include "measure/whole_run.h"
+#include "measure/window/named.h"
+#include "measure/window/utilisation.h"
+#include "measure/window/window.h"
 #include "stats/series.h"
+
+/* ---- how the steps went from window to window ---- */
+
+/* The series of a report that is made of windows, with a row for each of them, or for two, four,
+ * eight ... */
+
+/* All zero is empty. */
+typedef struct pki_course {
+    size_t used, room;
+    uint64_t stride, count; /* windows in a row; windows with steps in all */
+    pki_series_row *rows;
+    pki_tally *times; /* of the steps of each row */
+    size_t time_room;
+} pki_course;
+
+#define MOST PKI_STEP_SERIES_MOST
+
+/* The median of both is not known; it lies between theirs. */
+static void join(pki_series_row *into, const pki_series_row *next)
+{
+    double steps = (double)into->steps + (double)next->steps;
+    into->median = (uint64_t)(((double)into->median * (double)into->steps +
+                               (double)next->median * (double)next->steps) /
+                              steps);
+    into->steps += next->steps;
+    into->duration += next->duration;
+    into->items += next->items;
+    into->longest = PKI_MAX(into->longest, next->longest);
+    into->shortest = PKI_MIN(into->shortest, next->shortest);
+    for (int k = 0; k < PKI_SHARES; k++)
+        into->kinds[k] += next->kinds[k];
+}
+
+/* False without memory: what could not be joined is left out of the medians. */
+static bool halve(pki_course *c)
+{
+    bool whole = true;
+    for (size_t i = 0; i < c->used / 2; i++) {
+        pki_tally times = c->times[2 * i], *next = &c->times[2 * i + 1];
+        c->rows[i] = c->rows[2 * i];
+        join(&c->rows[i], &c->rows[2 * i + 1]);
+        whole &= pki_tally_merge(&times, next);
+        pki_tally_finish(next);
+        c->times[2 * i] = (pki_tally){0};
+        c->times[i] = times;
+    }
+    c->used /= 2;
+    c->stride *= 2;
+    return whole;
+}
+
+static pki_series_row row_of(const pki_window *w)
+{
+    const pki_window_steps *s = &w->steps;
+    pki_series_row row = {.index = s->first,
+                          .start = w->start,
+                          .steps = s->count,
+                          .duration = (uint64_t)s->time.sum,
+                          .longest = (uint64_t)s->time.max,
+                          .shortest = (uint64_t)s->time.min,
+                          .median = (uint64_t)s->time.p50,
+                          .items = s->items};
+    memcpy(row.kinds, s->kinds, sizeof row.kinds);
+    return row;
+}
+
+/* How long its steps took; of a file that does not say so, its median for each of them. */
+static bool add_times(pki_tally *into, const pki_window *w)
+{
+    pki_tally times = {0};
+    bool done = pki_steps_part_durations(&w->steps.exact, &times);
+    if (done && times.moments.count)
+        done = pki_tally_merge(into, &times);
+    else if (done)
+        done = pki_tally_add(into, w->steps.time.p50, w->steps.count);
+    pki_tally_finish(&times);
+    return done;
+}
+
+static bool is_time(double ns)
+{
+    return ns >= 0 && ns < 0x1p63;
+}
+
+/* A window without steps has no row. False without memory. */
+static bool pki_course_add(pki_course *c, const pki_window *w)
+{
+    const pki_dist *time = &w->steps.time;
+    if (w->steps.count == 0 || !is_time(time->sum) || !is_time(time->max) || !is_time(time->min) ||
+        !is_time(time->p50))
+        return true;
+    c->stride = c->stride ? c->stride : 1;
+    if (c->used == MOST && c->count % c->stride == 0 && !halve(c))
+        return false;
+    pki_series_row row = row_of(w);
+    if (c->count % c->stride) {
+        join(&c->rows[c->used - 1], &row);
+    } else if (pki_array_fit(&c->rows, &c->room, c->used + 1, sizeof *c->rows) &&
+               pki_array_fit(&c->times, &c->time_room, c->used + 1, sizeof *c->times)) {
+        c->times[c->used] = (pki_tally){0};
+        c->rows[c->used++] = row;
+    } else {
+        return false;
+    }
+    c->count++;
+    return add_times(&c->times[c->used - 1], w);
+}
+
+static void pki_course_finish(pki_course *c)
+{
+    for (size_t i = 0; i < c->used; i++)
+        pki_tally_finish(&c->times[i]);
+    free(c->times);
+    free(c->rows);
+    *c = (pki_course){0};
+}
+
+/* ---- into the summary ---- */
+
+/* False without memory. */
+static bool median_step(const pki_tally *times, size_t count, double *median)
+{
+    pki_tally all = {0};
+    bool done = true;
+    for (size_t i = 0; done && i < count; i++)
+        done = pki_tally_merge(&all, &times[i]);
+    *median = pki_tally_quantile(&all, 0.5);
+    pki_tally_finish(&all);
+    return done;
+}
+
+/* As measure/steps/series.c: a row that holds a step to skip is skipped whole. */
+static bool fill_thirds(const pki_course *c, pki_step_summary *out)
+{
+    size_t from = 0;
+    for (uint64_t passed = 0; from < c->used && passed < out->warmup; from++)
+        passed += c->rows[from].steps;
+    size_t left = c->used - from, third = left / 3;
+    out->first_third = out->last_third = out->drift = 0;
+    if (left < PKI_THIRDS_LEAST)
+        return true;
+    bool done = median_step(c->times + from, third, &out->first_third) &&
+                median_step(c->times + c->used - third, third, &out->last_third);
+    if (out->first_third > 0)
+        out->drift = out->last_third / out->first_third - 1;
+    return done;
+}
+
+/* Replaces out->series, and with them both thirds and the drift. False without memory. */
+static bool pki_course_fill(const pki_course *c, pki_step_summary *out)
+{
+    pki_series_row *rows = malloc((c->used + 1) * sizeof *rows);
+    if (!rows)
+        return false;
+    if (c->used)
+        memcpy(rows, c->rows, c->used * sizeof *rows);
+    free(out->series);
+    out->series = rows;
+    out->series_count = c->used;
+    return fill_thirds(c, out);
+}
+
+/* ---- what windows cost beside time, taken apart and added up again ---- */
+
+bool pki_window_costs_more(const pki_window_costs *now, const pki_window_costs *before,
+                           pki_window_costs *out)
+{
+    out->io = pki_io_sums_more(&now->io, &before->io);
+    out->io.why_not = now->io.why_not ? strdup(now->io.why_not) : NULL;
+    out->memory = now->memory;
+    out->memory.looks -= before->memory.looks;
+    out->memory.minor_faults -= before->memory.minor_faults;
+    out->memory.major_faults -= before->memory.major_faults;
+    out->goodput = now->goodput;
+    return (out->io.why_not || !now->io.why_not) &&
+           (!now->gpu_memory.asked ||
+            pki_gpu_sums_more(&now->gpu_memory, &before->gpu_memory, &out->gpu_memory)) &&
+           (!now->energy.asked || pki_energy_more(&now->energy, &before->energy, &out->energy));
+}
+
+static bool add_io(pki_io_summary *into, const pki_io_summary *more)
+{
+    char *why = more->why_not ? strdup(more->why_not) : NULL;
+    pki_io_sums_add(into, more);
+    if (!more->why_not)
+        return true;
+    free(into->why_not);
+    into->why_not = why;
+    return why;
+}
+
+/* A window in which nobody has looked knows nothing. */
+static void add_memory(pki_memory_sum *into, const pki_memory_sum *more)
+{
+    if (!more->looks)
+        return;
+    into->looks += more->looks;
+    into->resident = more->resident;
+    into->most_resident = PKI_MAX(into->most_resident, more->most_resident);
+    into->most_private = PKI_MAX(into->most_private, more->most_private);
+    into->minor_faults += more->minor_faults;
+    into->major_faults += more->major_faults;
+}
+
+bool pki_window_costs_add(pki_window_costs *into, const pki_window_costs *more)
+{
+    add_memory(&into->memory, &more->memory);
+    if (more->goodput.up)
+        into->goodput = more->goodput;
+    return (!more->io.asked || add_io(&into->io, &more->io)) &&
+           pki_gpu_sums_add(&into->gpu_memory, &more->gpu_memory) &&
+           pki_energy_add(&into->energy, &more->energy);
+}
+
+static bool fill_memory(const pki_memory_sum *m, pki_memory_summary *out)
+{
+    if (!m->looks)
+        return true;
+    *out = (pki_memory_summary){.looks = m->looks,
+                                .resident = m->resident,
+                                .most_resident = m->most_resident,
+                                .most_private = m->most_private,
+                                .minor_faults = m->minor_faults,
+                                .major_faults = m->major_faults,
+                                .limit_of = strdup(""),
+                                .allocator = strdup(""),
+                                .uncounted = strdup("")};
+    return out->limit_of && out->allocator && out->uncounted;
+}
+
+bool pki_window_costs_fill(const pki_window_costs *costs, pki_summary *out)
+{
+    out->io = costs->io;
+    out->io.why_not = costs->io.asked ? strdup(costs->io.why_not ? costs->io.why_not : "") : NULL;
+    out->goodput = costs->goodput;
+    return (out->io.why_not || !costs->io.asked) && fill_memory(&costs->memory, &out->memory) &&
+           pki_gpu_sums_summarise(&costs->gpu_memory, &out->gpu_memory) &&
+           pki_energy_fill(&costs->energy, &out->energy);
+}
+
+void pki_window_costs_finish(pki_window_costs *costs)
+{
+    free(costs->io.why_not);
+    pki_energy_sums_finish(&costs->energy);
+    pki_gpu_sums_finish(&costs->gpu_memory);
+    *costs = (pki_window_costs){0};
+}
+
+/* ---- what a window cannot be, whatever its file says ---- */
+
+/* What is not finite has been written as null, and read as NaN. */
+static bool is_sane(pki_tally *t)
+{
+    pki_moments *m = &t->moments;
+    if (isnan(m->squares.high))
+        m->squares = (pki_pair){INFINITY, 0};
+    return isfinite(m->first) && isfinite(m->min) && isfinite(m->max) && isfinite(m->apart.high) &&
+           isfinite(m->apart.low) && !isnan(m->squares.low);
+}
+
+static bool are_rows(const pki_whole_step *steps, size_t count, size_t rows)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < steps[i].bit_count; k++)
+            if (steps[i].bits[k].id >= rows)
+                return false;
+    return true;
+}
+
+static bool refers_to_its_rows(const pki_window *w)
+{
+    const pki_steps_part *part = &w->steps.exact;
+    bool known = are_rows(part->head, part->head_count, w->region_count) &&
+                 are_rows(part->slow, part->slow_count, w->region_count);
+    for (size_t i = 0; known && i < part->region_count; i++)
+        known = part->regions[i].id < w->region_count;
+    return known;
+}
+
+static bool has_sane_tallies(pki_window *w)
+{
+    pki_steps_part *part = &w->steps.exact;
+    bool sane =
+        is_sane(&part->tail.durations) && is_sane(&part->untracked) && is_sane(&part->late_warmup);
+    sane = is_sane(&part->between.durations) && sane;
+    for (size_t i = 0; i < part->other_count; i++)
+        sane = is_sane(&part->others[i].totals.durations) && sane;
+    for (size_t i = 0; i < part->region_count; i++)
+        sane = is_sane(&part->regions[i].self) && sane;
+    for (size_t i = 0; i < w->counter_count; i++)
+        sane = is_sane(&w->counters[i].exact) && sane;
+    return sane;
+}
+
+const char *pki_window_objection(pki_window *w)
+{
+    if (w->end < w->start || w->steps.count < w->steps.exact.head_count)
+        return "has times or steps that cannot be";
+    if (!refers_to_its_rows(w))
+        return "refers to a region that it does not have";
+    return has_sane_tallies(w) ? NULL : "has a distribution that is not finite";
+}
+
+/* ---- windows added up again: the report of the run, or of a part of it ---- */
 
 typedef struct region {
     uint32_t kind;

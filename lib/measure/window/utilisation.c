@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "measure/machine/peak.h"
+#include "measure/machine/roofline.h"
 #include "measure/shape.h"
 
 void pki_window_work(pki_window_steps *steps)

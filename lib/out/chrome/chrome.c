@@ -1,18 +1,109 @@
 #include "out/chrome/chrome.h"
 
+#include <pk/region.h>
+
+#include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compiler.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "comm/model/operation.h"
 #include "core/names.h"
 #include "core/thread.h"
-#include "out/chrome/operation.h"
-#include "out/chrome/span.h"
-#include "out/chrome/text.h"
+#include "out/chrome/events.h"
 #include "out/emit.h"
+
+/* ---- colour ---- */
+
+/* Reserved colour names of the trace viewer, one for each kind (catapult's color_scheme); other
+ * viewers choose their own. `pk report` reads the kind back from it. */
+const char *pki_chrome_colour(uint32_t kind)
+{
+    static const char *const names[] = {[PK_COMPUTE] = "thread_state_running",
+                                        [PK_DATA] = "rail_load",
+                                        [PK_COMM] = "rail_response",
+                                        [PK_IO] = "thread_state_iowait",
+                                        [PK_WAIT] = "thread_state_sleeping"};
+    return kind < PKI_COUNT_OF(names) ? names[kind] : NULL;
+}
+
+/* ---- names as events have them, each escaped once ---- */
+
+typedef pki_chrome_text text;
+
+static char *pki_chrome_put_escaped(char *p, const char *s, size_t n)
+{
+    return p + pki_json_escape(p, 6 * n + 1, s, n);
+}
+
+static char *put_before(char *p, const pki_chrome *c, const pki_chrome_name *n)
+{
+    bool counter = n->kind == PKI_KIND_COUNTER;
+    p = counter ? PKI_PUT(p, ",\n{\"ph\":\"C\",\"cat\":\"counter\",\"name\":\"")
+                : PKI_PUT(p, ",\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"");
+    p = pki_chrome_put_escaped(p, n->name, n->length);
+    const char *colour_name = pki_chrome_colour(n->kind);
+    if (colour_name) {
+        p = PKI_PUT(p, "\",\"cname\":\"");
+        p = pki_put_text(p, colour_name);
+    }
+    p = PKI_PUT(p, "\",\"pid\":");
+    p = pki_put_u64(p, c->pid);
+    return PKI_PUT(p, ",\"tid\":");
+}
+
+static char *put_key(char *p, const pki_chrome_name *n)
+{
+    bool counter = n->kind == PKI_KIND_COUNTER;
+    if (!n->key_length && !counter)
+        return p;
+    *p++ = '"';
+    p = n->key_length ? pki_chrome_put_escaped(p, n->key, n->key_length) : PKI_PUT(p, "value");
+    p = PKI_PUT(p, "\":");
+    return counter ? p : pki_put_i64(p, n->value);
+}
+
+static text *make_text(const pki_chrome *c, uint32_t id)
+{
+    pki_chrome_name n = c->names(c->user, id);
+    size_t room = 256 + 6u * n.length, args_room = 6u * n.key_length;
+    text *t = calloc(1, sizeof *t + room + args_room + room + PKI_CHROME_BLOCK);
+    if (!t)
+        return NULL;
+    char *args = put_before(t->before, c, &n);
+    t->counter = n.kind == PKI_KIND_COUNTER;
+    t->before_length = (uint32_t)(args - t->before);
+    t->args = args;
+    t->args_length = (uint32_t)(put_key(args, &n) - args);
+    t->line = t->before + room + args_room;
+    return t;
+}
+
+pki_chrome_text *pki_chrome_text_of(pki_chrome *c, uint32_t id)
+{
+    if (PKI_UNLIKELY(id >= PKI_NAMES_MAX ||
+                     (id >= c->text_count &&
+                      !pki_array_fit(&c->texts, &c->text_count, id + (size_t)1, sizeof(text *)))))
+        return NULL;
+    if (PKI_UNLIKELY(!c->texts[id]))
+        c->texts[id] = make_text(c, id);
+    return c->texts[id];
+}
+
+void pki_chrome_text_line(pki_chrome_text *t, uint32_t tid)
+{
+    char *end = pki_put(t->line, t->before, t->before_length);
+    end = PKI_PUT(pki_put_u64(end, tid), ",\"ts\":");
+    t->tid = tid;
+    t->line_length = (uint32_t)(end - t->line);
+}
+
+/* ---- records as Chrome trace events ---- */
 
 /* Steps have a track of their own: a region may begin in one step and end in the next, and slices
  * of one track must nest. */
@@ -22,7 +113,7 @@
 
 #define COARSE_NS 2.0 /* a clock with such steps gives different moments the same tick */
 
-typedef pki_chrome_text text;
+typedef pki_chrome_text chrome_text;
 
 void pki_chrome_init(pki_chrome *c, const pki_clock_map *clock, uint32_t pid,
                      pki_chrome_names *names, void *user)
@@ -52,13 +143,13 @@ void pki_chrome_finish(pki_chrome *c)
 }
 
 /* In what a killed run has left, an id may be anybody's. */
-static const text *region_text(pki_chrome *c, uint32_t id)
+static const chrome_text *region_text(pki_chrome *c, uint32_t id)
 {
-    const text *t = pki_chrome_text_of(c, id);
+    const chrome_text *t = pki_chrome_text_of(c, id);
     return t && t->counter ? NULL : t;
 }
 
-static char *put_name(char *p, pki_chrome *c, const text *t, uint32_t tid)
+static char *put_name(char *p, pki_chrome *c, const chrome_text *t, uint32_t tid)
 {
     if (PKI_LIKELY(t))
         return pki_put_u64(pki_put(p, t->before, t->before_length), tid);
@@ -152,7 +243,7 @@ static char *end_args(char *start, char *p)
 }
 
 /* Everything but a plain region has arguments. */
-static char *put_args(char *p, const char *end, const pki_chrome *c, const text *t,
+static char *put_args(char *p, const char *end, const pki_chrome *c, const chrome_text *t,
                       const pki_record *r, const pki_record *more)
 {
     char *start = PKI_PUT(p, ",\"args\":{");
@@ -180,7 +271,7 @@ static char *put_args(char *p, const char *end, const pki_chrome *c, const text 
 static char *put_region(char *p, pki_chrome *c, uint32_t tid, const pki_record *r,
                         const pki_record *more)
 {
-    const text *t = region_text(c, pki_what_id(r->what));
+    const chrome_text *t = region_text(c, pki_what_id(r->what));
     const char *end = p + PKI_EVENT_BYTES - FLAGS_BYTES;
     bool touches = c->coarse || pki_what_flags(r->what) || pki_what_ties(r->what);
     p = put_times(put_name(p, c, t, tid), times_of(c, r), pki_what_depth(r->what), touches);
@@ -194,7 +285,7 @@ static char *put_region(char *p, pki_chrome *c, uint32_t tid, const pki_record *
 
 static char *put_mark(char *p, pki_chrome *c, uint32_t tid, const pki_record *r)
 {
-    const text *t = region_text(c, pki_what_id(r->what));
+    const chrome_text *t = region_text(c, pki_what_id(r->what));
     char *start = p;
     p = put_name(p, c, t, tid);
     start[sizeof ",\n{\"ph\":\"" - 1] = 'i';
@@ -212,7 +303,7 @@ static char *put_mark(char *p, pki_chrome *c, uint32_t tid, const pki_record *r)
 
 static char *put_counter(char *p, pki_chrome *c, uint32_t tid, const pki_record *r)
 {
-    const text *t = pki_chrome_text_of(c, pki_what_id(r->what));
+    const chrome_text *t = pki_chrome_text_of(c, pki_what_id(r->what));
     double value;
     memcpy(&value, &r->value, sizeof value);
     if (!t || !t->counter || !isfinite(value))
@@ -318,4 +409,171 @@ pki_chrome_name pki_chrome_name_of(void *user, uint32_t id)
     if (!n)
         return (pki_chrome_name){.name = "(unknown)", .key = "", .length = 9, .kind = UINT32_MAX};
     return (pki_chrome_name){n->name, n->key, n->length, n->key_length, n->kind, n->value};
+}
+
+/* ---- what stands before the first event, and who the tracks are ---- */
+
+#define HEAD_STEP_TRACK 4294967294u
+#define FIGURE_WIDTH 20 /* digits of the largest uint64_t */
+
+typedef struct writer {
+    char *at, *end;
+} writer;
+
+static PKI_PRINTF(2, 3) void put(writer *w, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(w->at, (size_t)(w->end - w->at), format, args);
+    va_end(args);
+    if (n > 0)
+        w->at += PKI_MIN(n, w->end - w->at - 1);
+}
+
+static void put_text(writer *w, const char *key, const char *value)
+{
+    char escaped[6 * 256 + 1];
+    pki_json_escape(escaped, sizeof escaped, value, strnlen(value, 256));
+    put(w, "\"%s\":\"%s\",", key, escaped);
+}
+
+/* A figure of any size takes the same room: JSON allows blanks before it. */
+static void put_count(writer *w, const char *key, uint64_t value, const char *after)
+{
+    put(w, "\"%s\":%*" PRIu64 "%s", key, FIGURE_WIDTH, value, after);
+}
+
+/* In the clock of a damaged arena a figure may be none. */
+static void put_figure(writer *w, const char *key, double value)
+{
+    char digits[32];
+    char *end = isfinite(value) ? pki_put_double(digits, value) : PKI_PUT(digits, "null");
+    size_t n = (size_t)(end - digits);
+    put(w, "\"%s\":%*.*s,", key, 25, (int)n, digits);
+}
+
+static void put_clock(writer *w, const pki_chrome_run *run)
+{
+    put(w, "\"clock\":{");
+    put_text(w, "source", run->clock_name);
+    put_text(w, "id", run->clock_id ? run->clock_id : "");
+    put_figure(w, "hz", run->clock_hz);
+    put_figure(w, "step_ns", run->clock_step_ns);
+    put_figure(w, "uncertainty_ns", run->clock_uncertainty_ns);
+    put_figure(w, "drift_ppm", run->clock_ppm);
+    put_count(w, "base_monotonic_ns", run->base_ns, "},");
+}
+
+static void put_counts(writer *w, const pk_counts *c)
+{
+    put(w, "\"counts\":{");
+    put_count(w, "begun", c->begun, ",");
+    put_count(w, "recorded", c->recorded, ",");
+    put_count(w, "written", c->written, ",");
+    put_count(w, "dropped", c->dropped, ",");
+    put_count(w, "unbalanced", c->unbalanced, ",");
+    put_count(w, "too_deep", c->too_deep, ",");
+    put_count(w, "stray_ends", c->stray_ends, ",");
+    put_count(w, "points", c->points, ",");
+    put_count(w, "points_dropped", c->points_dropped, ",");
+    put_count(w, "not_finite", c->not_finite, ",");
+    put_count(w, "unwritten", c->unwritten, ",");
+    put_count(w, "threads", c->threads, ",");
+    put_count(w, "regions", c->regions, ",");
+    put_count(w, "steps", c->steps, "},");
+}
+
+static void put_toll(writer *w, const pki_toll *t)
+{
+    put_count(w, "cpu_ns", t->process, ",");
+    put(w, "\"overhead\":{");
+    put_figure(w, "region_ns", t->region_ns);
+    put_count(w, "collector_ns", t->collector, ",");
+    put_count(w, "callers_ns", t->callers, ",");
+    put_count(w, "captures_ns", t->captures, ",");
+    put_count(w, "readings_ns", t->readings, ",");
+    put_count(w, "backends_ns", t->backends, "},");
+    put(w, "\"stepping_thread\":{");
+    put_count(w, "observed_ns", t->stepper.observed, ",");
+    put_count(w, "running_ns", t->stepper.running, ",");
+    put_count(w, "ready_ns", t->stepper.ready, "}");
+}
+
+static void put_metadata(writer *w, const pki_chrome *c, const pki_chrome_run *run)
+{
+    put(w, "\"metadata\":{\"perfkit\":\"%s\",", pk_version());
+    put_text(w, "host", run->host);
+    put_text(w, "program", run->program);
+    put(w, "\"pid\":%" PRIu32 ",\"rank\": %" PRId32 ",\"world_size\":%" PRId32 ",", c->pid,
+        run->rank, run->world_size);
+    put(w, "\"local_rank\":%" PRId32 ",\"local_size\":%" PRId32 ",\"node\":%" PRId32 ",",
+        run->local_rank, run->local_size, run->node);
+    put_text(w, "job", run->job ? run->job : "");
+    put(w, "\"start_unix_ns\":%" PRIu64 ",", run->start_unix);
+    put(w, "\"complete\":%s,", run->complete ? "true " : "false");
+    put_clock(w, run);
+    put_counts(w, &run->counts);
+    put_toll(w, &run->toll);
+    put(w, "},");
+}
+
+/* The first event has no cat: so speedscope never takes the file for a CPU profile. All others have
+ * one, since catapult's streaming reader passes over events without. */
+static void put_process(writer *w, const pki_chrome *c, const pki_chrome_run *run)
+{
+    char program[6 * 128 + 1], host[6 * 64 + 1];
+    pki_json_escape(program, sizeof program, run->program, strnlen(run->program, 128));
+    pki_json_escape(host, sizeof host, run->host, strnlen(run->host, 64));
+    put(w,
+        "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
+        ",\"ts\":0.000,\"args\":{\"name\":\"%s\"}}",
+        c->pid, c->pid, program);
+    put(w,
+        ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"process_labels\",\"pid\":%" PRIu32
+        ",\"tid\":%" PRIu32 ",\"ts\":0.000,\"args\":{\"labels\":\"rank %" PRId32 ", %s\"}}",
+        c->pid, c->pid, run->rank, host);
+    put(w,
+        ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"process_sort_index\",\"pid\":%" PRIu32
+        ",\"tid\":%" PRIu32 ",\"ts\":0.000,\"args\":{\"sort_index\":%" PRId32 "}}",
+        c->pid, c->pid, run->rank);
+}
+
+static void put_track(writer *w, uint32_t pid, uint32_t tid, const char *name, uint32_t index)
+{
+    char escaped[6 * 64 + 1];
+    pki_json_escape(escaped, sizeof escaped, name, strnlen(name, 64));
+    put(w,
+        ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"thread_name\",\"pid\":%" PRIu32
+        ",\"tid\":%" PRIu32 ",\"ts\":0.000,\"args\":{\"name\":\"%s\"}}",
+        pid, tid, escaped);
+    put(w,
+        ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"thread_sort_index\",\"pid\":%" PRIu32
+        ",\"tid\":%" PRIu32 ",\"ts\":0.000,\"args\":{\"sort_index\":%" PRIu32 "}}",
+        pid, tid, index);
+}
+
+size_t pki_chrome_thread(const pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid,
+                         const char *name, uint32_t index)
+{
+    writer w = {out, out + PKI_EVENT_BYTES};
+    put_track(&w, c->pid, tid, *name ? name : "(unnamed)", index + 1);
+    return (size_t)(w.at - out);
+}
+
+/* HTA finds the rank by a pattern that wants the blank. */
+size_t pki_chrome_head(const pki_chrome *c, char out[PKI_HEAD_BYTES], const pki_chrome_run *run)
+{
+    writer w = {out, out + PKI_HEAD_BYTES};
+    put(&w,
+        "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRIu64 ",\n",
+        run->start_unix);
+    put(&w,
+        "\"distributedInfo\":{\"backend\":\"unknown\",\"rank\": %" PRId32 ",\"world_size\":%" PRId32
+        "},\n",
+        run->rank, PKI_MAX(run->world_size, 1));
+    put_metadata(&w, c, run);
+    put(&w, "\n\"traceEvents\":[\n");
+    put_process(&w, c, run);
+    put_track(&w, c->pid, HEAD_STEP_TRACK, "steps", 0);
+    return (size_t)(w.at - out);
 }

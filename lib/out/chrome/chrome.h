@@ -1,24 +1,25 @@
-/* lib/out/chrome/chrome.h - records as Chrome trace events.
- *
- * The formatter is a function from record to bytes: the same for a live run, for `pk recover` and
- * for the golden tests. What it needs besides the record it gets from a pki_chrome: the clock map,
- * the process, and the names, each of which it escapes once. What viewers need of each field is in
- * docs/internals/trace-format.md.
- *
- * Threads: one at a time. Failure: without memory for a name's escaped form the event is named "(no
- * memory)".
- */
+/* lib/out/chrome/chrome.h - records as Chrome trace events, and what stands before them */
 #pragma once
+
+#include <pk/session.h>
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <pk/session.h>
-
 #include "base/clock.h"
 #include "core/overhead.h"
 #include "core/record.h"
+
+/* ---- records as Chrome trace events ---- */
+
+/* The formatter is a function from record to bytes: the same for a live run, for `pk recover` and
+ * for the golden tests. What it needs besides the record it gets from a pki_chrome: the clock map,
+ * the process, and the names, each of which it escapes once. What viewers need of each field is in
+ * docs/internals/trace-format.md.
+ *
+ * Threads: one at a time. Failure: without memory for a name's escaped form the event is named "(no
+ * memory)". */
 
 #define PKI_EVENT_BYTES 4096 /* no event is longer */
 #define PKI_HEAD_BYTES 8192  /* nor is the head */
@@ -112,3 +113,23 @@ size_t pki_chrome_head(const pki_chrome *chrome, char out[PKI_HEAD_BYTES],
 
 /* Closes the document. */
 #define PKI_CHROME_TAIL "\n]}\n"
+
+/* ---- names as events have them, each escaped once ---- */
+
+#define PKI_CHROME_BLOCK 32 /* lines are copied in whole blocks of so many bytes */
+
+/* A name, ready to be copied. */
+typedef struct pki_chrome_text {
+    uint32_t before_length, args_length;
+    bool counter;
+    const char *args;          /* of a variant or counter: what goes inside "args":{...} */
+    uint32_t tid, line_length; /* 0: there is no line yet */
+    char *line;                /* what an event of thread `tid` has up to its time */
+    char before[];             /* from ",\n{" to "tid": */
+} pki_chrome_text;
+
+/* NULL: there is no memory for it. */
+pki_chrome_text *pki_chrome_text_of(pki_chrome *chrome, uint32_t id);
+
+/* The line, for that thread. */
+void pki_chrome_text_line(pki_chrome_text *text, uint32_t tid);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/thread.h"
-#include "out/chrome/text.h"
+#include "out/chrome/chrome.h"
 #include "out/emit.h"
 
 #define STEM_NS UINT64_C(100000000) /* moments share their digits above this for a while */

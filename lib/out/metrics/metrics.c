@@ -1,9 +1,347 @@
 #include "out/metrics/metrics.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/compiler.h"
-#include "out/metrics/write.h"
+#include "base/text.h"
+#include "core/overhead.h"
+#include "measure/summary.h"
+#include "out/emit.h"
+#include "stats/buckets.h"
+
+/* ---- the words of Prometheus' text ---- */
+
+/* Families, their samples, labels and values. For the files beside this one.
+ *
+ *     pki_prom_family(w, "pk_records_total", "counter", "Regions and points ...");
+ *     pki_prom_sample(w, "");
+ *     pki_prom_label(w, "what", "region");
+ *     pki_prom_count(w, 17); */
+
+typedef struct pki_prom {
+    const pki_metrics *metrics;
+    FILE *to;
+    const char *family;
+} pki_prom;
+
+/* The edges from the first one on, each or every other one. */
+typedef struct pki_prom_edges {
+    unsigned first, end, stride;
+} pki_prom_edges;
+
+/* A label's value: backslashes, quotes and line ends escaped, and valid UTF-8. */
+static void put_text(FILE *to, const char *text)
+{
+    for (size_t left = strlen(text), n; left; text += n, left -= n) {
+        n = pki_utf8_length(text, left);
+        if (n == 0) {
+            fputs("\xEF\xBF\xBD", to);
+            n = 1;
+        } else if (*text == '\n') {
+            fputs("\\n", to);
+        } else {
+            if (*text == '"' || *text == '\\')
+                fputc('\\', to);
+            fwrite(text, 1, n, to);
+        }
+    }
+}
+
+static void pki_prom_family(pki_prom *w, const char *name, const char *type, const char *help)
+{
+    w->family = name;
+    fprintf(w->to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void pki_prom_label(pki_prom *w, const char *key, const char *value)
+{
+    fprintf(w->to, ",%s=\"", key);
+    put_text(w->to, value);
+    fputc('"', w->to);
+}
+
+/* The family's name, the suffix and the labels that all samples have. Its own follow, and a value.
+ */
+static void pki_prom_sample(pki_prom *w, const char *suffix)
+{
+    fprintf(w->to, "%s%s{program=\"", w->family, suffix);
+    put_text(w->to, w->metrics->program);
+    fprintf(w->to, "\",rank=\"%" PRId32 "\"", w->metrics->rank);
+}
+
+/* to the nanosecond */
+/* to that */
+static void pki_prom_count(pki_prom *w, uint64_t value)
+{
+    fprintf(w->to, "} %" PRIu64 "\n", value);
+}
+
+static void put_seconds(FILE *to, uint64_t ns)
+{
+    fprintf(to, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
+}
+
+static void pki_prom_seconds(pki_prom *w, uint64_t ns)
+{
+    fputs("} ", w->to);
+    put_seconds(w->to, ns);
+    fputc('\n', w->to);
+}
+
+static void pki_prom_real(pki_prom *w, double value)
+{
+    char text[32];
+    *pki_put_double(text, value) = '\0';
+    fprintf(w->to, "} %s\n",
+            isnan(value)   ? "NaN"
+            : isinf(value) ? value > 0 ? "+Inf" : "-Inf"
+                           : text);
+}
+
+/* A family of one sample. */
+static void pki_prom_one_count(pki_prom *w, const char *name, const char *type, const char *help,
+                               uint64_t value)
+{
+    pki_prom_family(w, name, type, help);
+    pki_prom_sample(w, "");
+    pki_prom_count(w, value);
+}
+
+static void pki_prom_one_time(pki_prom *w, const char *name, const char *type, const char *help,
+                              uint64_t ns)
+{
+    pki_prom_family(w, name, type, help);
+    pki_prom_sample(w, "");
+    pki_prom_seconds(w, ns);
+}
+
+static void pki_prom_joules(pki_prom *w, uint64_t microjoules)
+{
+    fprintf(w->to, "} %" PRIu64 ".%06" PRIu64 "\n", microjoules / 1000000, microjoules % 1000000);
+}
+
+static void pki_prom_one_real(pki_prom *w, const char *name, const char *type, const char *help,
+                              double value)
+{
+    pki_prom_family(w, name, type, help);
+    pki_prom_sample(w, "");
+    pki_prom_real(w, value);
+}
+
+/* ---- histograms ---- */
+
+/* The edges: two in an octave, from 2^10 to 2^40 ns: 1 us to 18 minutes. */
+#define PKI_METRICS_FIRST_OCTAVE 10
+#define PKI_METRICS_LAST_OCTAVE 40
+#define PKI_METRICS_EDGES (2 * (PKI_METRICS_LAST_OCTAVE - PKI_METRICS_FIRST_OCTAVE) + 1)
+
+/* The first bucket that lies behind the edge, and the edge itself, ns. */
+static uint64_t edge_at(unsigned i)
+{
+    unsigned octave = PKI_METRICS_FIRST_OCTAVE + i / 2;
+    return ((uint64_t)1 << octave) + (i % 2 ? (uint64_t)1 << (octave - 1) : 0);
+}
+
+static void put_bucket(pki_prom *w, uint64_t last_ns, uint64_t count)
+{
+    pki_prom_sample(w, "_bucket");
+    fputs(",le=\"", w->to);
+    put_seconds(w->to, last_ns);
+    fprintf(w->to, "\"} %" PRIu64 "\n", count);
+}
+
+/* stats NULL: nothing yet. */
+static void pki_prom_histogram(pki_prom *w, const char *name, const char *help, const pk_stats *s,
+                               pki_prom_edges e)
+{
+    uint64_t count = 0;
+    uint32_t bucket = 0;
+    pki_prom_family(w, name, "histogram", help);
+    for (unsigned i = e.first; i < e.end; i += e.stride) {
+        for (; bucket < pki_bucket(edge_at(i)); bucket++)
+            count += s ? s->buckets[bucket] : 0;
+        put_bucket(w, edge_at(i) - 1, count);
+    }
+    for (; s && bucket < PK_STATS_BUCKETS; bucket++)
+        count += s->buckets[bucket];
+    pki_prom_sample(w, "_bucket");
+    fprintf(w->to, ",le=\"+Inf\"} %" PRIu64 "\n", count);
+    pki_prom_sample(w, "_sum");
+    pki_prom_seconds(w, s ? s->sum : 0);
+    pki_prom_sample(w, "_count");
+    pki_prom_count(w, count);
+}
+
+/* ---- what the process costs beside time ---- */
+
+typedef struct row {
+    const char *name, *type, *help;
+    uint64_t value;
+} row;
+
+static void put_rows(pki_prom *w, const row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        pki_prom_one_count(w, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
+}
+
+static void put_labelled(pki_prom *w, const char *key, const char *label, uint64_t count)
+{
+    pki_prom_sample(w, "");
+    pki_prom_label(w, key, label);
+    pki_prom_count(w, count);
+}
+
+static void put_memory(pki_prom *w)
+{
+    const pki_metrics_costs *c = &w->metrics->costs;
+    const pki_memory_sum *m = &c->memory;
+    const row resident[] = {{"pk_process_resident_memory_bytes", "gauge",
+                             "Memory of the process, resident.", m->resident},
+                            {"pk_process_resident_memory_max_bytes", "gauge",
+                             "The most since the program's start.", m->most_resident}};
+    if (m->looks) {
+        put_rows(w, resident, PKI_COUNT_OF(resident));
+        pki_prom_family(w, "pk_process_page_faults_total", "counter",
+                        "Page faults in the session; major: from a disk.");
+        put_labelled(w, "kind", "minor", m->minor_faults);
+        put_labelled(w, "kind", "major", m->major_faults);
+    }
+    if (c->allocated_known)
+        pki_prom_one_count(w, "pk_allocated_bytes", "gauge",
+                           "Bytes that libpk_alloc has seen allocated and not freed.",
+                           c->allocated);
+}
+
+static void put_places(pki_prom *w, const char *name, const char *help, size_t offset)
+{
+    const pki_metrics_costs *c = &w->metrics->costs;
+    pki_prom_family(w, name, "gauge", help);
+    for (size_t i = 0; i < c->place_count; i++) {
+        const pki_metrics_place *p = &c->places[i];
+        put_labelled(w, "device", p->name,
+                     *(const uint64_t *)(const void *)((const char *)p + offset));
+    }
+}
+
+/* "host": what is pinned of its memory. */
+static void put_devices(pki_prom *w)
+{
+    if (!w->metrics->costs.place_count)
+        return;
+    put_places(w, "pk_device_memory_bytes", "Allocated by the process and not freed.",
+               offsetof(pki_metrics_place, live));
+    put_places(w, "pk_device_memory_max_bytes", "The most so far.",
+               offsetof(pki_metrics_place, peak));
+    put_places(w, "pk_device_pool_reserved_bytes", "Reserved by memory pools.",
+               offsetof(pki_metrics_place, pool_reserved));
+    put_places(w, "pk_device_pool_used_bytes", "Of that, in use.",
+               offsetof(pki_metrics_place, pool_used));
+}
+
+static void put_files(pki_prom *w)
+{
+    const pki_io_counts *io = &w->metrics->costs.io;
+    const row rows[] = {
+        {"pk_io_read_bytes_total", "counter", "Bytes of calls that read, whatever from.",
+         io->read_chars},
+        {"pk_io_written_bytes_total", "counter", "Bytes of calls that write, whatever to.",
+         io->write_chars},
+        {"pk_io_read_calls_total", "counter", "Calls that read.", io->read_calls},
+        {"pk_io_write_calls_total", "counter", "Calls that write.", io->write_calls},
+        {"pk_io_device_read_bytes_total", "counter", "Bytes that came from a device.",
+         io->read_device},
+        {"pk_io_device_written_bytes_total", "counter", "Bytes written for a device.",
+         io->write_device}};
+    if (w->metrics->costs.io_known)
+        put_rows(w, rows, PKI_COUNT_OF(rows));
+}
+
+static void put_energy(pki_prom *w)
+{
+    const pki_metrics_costs *c = &w->metrics->costs;
+    if (!c->energy_count)
+        return;
+    pki_prom_family(w, "pk_energy_joules_total", "counter",
+                    "Energy by counter; one may be part of another: package-0 dram of package-0.");
+    for (size_t i = 0; i < c->energy_count; i++) {
+        pki_prom_sample(w, "");
+        pki_prom_label(w, "counter", c->energy[i].name);
+        pki_prom_joules(w, c->energy[i].microjoules);
+    }
+}
+
+/* No counter: what is unfinished now becomes something else. */
+static void put_goodput(pki_prom *w)
+{
+    const pki_goodput_summary *g = &w->metrics->costs.goodput;
+    if (!g->up)
+        return;
+    pki_prom_family(w, "pk_goodput_seconds", "gauge",
+                    "What the time since the process's start has gone into; the parts add up.");
+    for (size_t i = 0; i < PKI_PARTS; i++) {
+        pki_prom_sample(w, "");
+        pki_prom_label(w, "part", pki_part_names[i]);
+        pki_prom_seconds(w, g->parts[i]);
+    }
+    pki_prom_one_count(w, "pk_recomputed_steps_total", "counter",
+                       "Steps that an earlier run of the job had made, and lost.", g->recomputed);
+}
+
+static void put_checkpoints(pki_prom *w)
+{
+    const pki_metrics_costs *c = &w->metrics->costs;
+    if (!c->saves)
+        return;
+    pki_prom_one_count(w, "pk_checkpoints_total", "counter", "Checkpoints that are complete.",
+                       c->saves);
+    pki_prom_one_count(w, "pk_checkpoint_bytes_total", "counter", "Their bytes, as announced.",
+                       c->save_bytes);
+    pki_prom_one_time(w, "pk_checkpoint_seconds_total", "counter", "Time in phases that save one.",
+                      c->save_time);
+}
+
+static void put_state(pki_prom *w, const char *state, uint64_t ns)
+{
+    pki_prom_sample(w, "");
+    pki_prom_label(w, "state", state);
+    pki_prom_seconds(w, ns);
+}
+
+static void put_stepper(pki_prom *w)
+{
+    const pki_processor *p = &w->metrics->toll.stepper;
+    const pki_metrics_costs *c = &w->metrics->costs;
+    uint64_t known = p->running + p->ready;
+    if (!p->observed)
+        return;
+    pki_prom_family(w, "pk_step_thread_seconds_total", "counter",
+                    "Of the thread that makes steps; ready: it could run, and had no processor.");
+    put_state(w, "running", p->running);
+    put_state(w, "ready", p->ready);
+    put_state(w, "waiting", p->observed > known ? p->observed - known : 0);
+    pki_prom_family(w, "pk_step_thread_switches_total", "counter",
+                    "Its switches; forced: it was taken off its processor.");
+    put_labelled(w, "kind", "forced", c->forced);
+    put_labelled(w, "kind", "own", c->own);
+}
+
+/* What the process costs beside time: families of what was measured, and no others. */
+static void pki_prom_costs(pki_prom *w)
+{
+    put_memory(w);
+    put_devices(w);
+    put_stepper(w);
+    put_files(w);
+    put_energy(w);
+    put_goodput(w);
+    put_checkpoints(w);
+}
+
+/* ---- a run's figures for Prometheus ---- */
 
 /* ---- the process ---- */
 

@@ -1,5 +1,15 @@
-/* lib/out/metrics/metrics.h - a run's figures for Prometheus: the text that node exporter's
- * textfile collector reads, and everything else that reads version 0.0.4 of the text format.
+/* lib/out/metrics/metrics.h - a run's figures for Prometheus */
+#pragma once
+
+#include <stdio.h>
+
+#include "core/overhead.h"
+#include "measure/summary.h"
+
+/* ---- a run's figures for Prometheus ---- */
+
+/* The text that node exporter's textfile collector reads, and everything else that reads version
+ * 0.0.4 of the text format.
  *
  * All names begin with pk_, end in their unit, and in _total where they only grow. Every sample has
  * the labels program and rank, so files of several ranks lie beside each other. The histogram of
@@ -7,14 +17,7 @@
  * values below its edge, and `le` means "or equal", so each `le` is the last nanosecond before one.
  *
  * At most PKI_METRICS_SERIES series, whatever the program does: regions have what costs that are
- * asked for leave of them.
- */
-#pragma once
-
-#include <stdio.h>
-
-#include "core/overhead.h"
-#include "measure/summary.h"
+ * asked for leave of them. */
 
 #define PKI_METRICS_SERIES 352 /* 102 of them are of requests */
 #define PKI_METRICS_REGIONS 19 /* and one for all others; they give way to costs */
@@ -23,11 +26,6 @@
 #define PKI_METRICS_COUNTERS 16
 #define PKI_METRICS_COMMS 8
 #define PKI_METRICS_VERDICTS 8
-
-/* The edges: two in an octave, from 2^10 to 2^40 ns: 1 us to 18 minutes. */
-#define PKI_METRICS_FIRST_OCTAVE 10
-#define PKI_METRICS_LAST_OCTAVE 40
-#define PKI_METRICS_EDGES (2 * (PKI_METRICS_LAST_OCTAVE - PKI_METRICS_FIRST_OCTAVE) + 1)
 
 /* Those of requests' stages: one in an octave, from 1 ms on to 8.6 s for tokens, and to 137 s for
  * what waits, as far as OpenTelemetry's conventions go. */

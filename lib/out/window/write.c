@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "measure/thinned.h"
+#include "measure/thinning.h"
 #include "out/json_shape.h"
 #include "stats/slot.h"
 

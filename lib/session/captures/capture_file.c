@@ -1,12 +1,412 @@
 #include "session/captures/capture_file.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "capture/capture.h"
+#include "core/names.h"
+#include "history/format.h"
+#include "measure/shape.h"
 #include "out/file.h"
-#include "session/captures/capture_tail.h"
+#include "out/json_shape.h"
+#include "session/activity.h"
+#include "session/report/run.h"
+
+/* ---- names of captures: a pattern in which %s is the first step and %% a % ---- */
+
+typedef struct writer {
+    char *at, *end;
+    bool full;
+} writer;
+
+static void put(writer *w, const char *text, size_t n)
+{
+    w->full = w->full || n >= (size_t)(w->end - w->at);
+    if (w->full)
+        return;
+    memcpy(w->at, text, n);
+    w->at += n;
+    *w->at = 0;
+}
+
+static writer write_to(char out[PATH_MAX])
+{
+    *out = 0;
+    return (writer){out, out + PATH_MAX, false};
+}
+
+/* A plain name as a pattern of itself. */
+static void put_plain(writer *w, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        put(w, text[i] == '%' ? "%%" : &text[i], text[i] == '%' ? 2 : 1);
+}
+
+bool pki_capture_path_prepare(const char *path, char out[PATH_MAX])
+{
+    writer w = write_to(out);
+    for (; *path; path++) {
+        bool field = path[0] == '%' && (path[1] == 's' || path[1] == '%');
+        if (!field)
+            put(&w, path, 1);
+        else if (*++path == 's')
+            put(&w, "%%s", 3);
+        else
+            put(&w, "%%%%", 4);
+    }
+    return !w.full;
+}
+
+bool pki_capture_path_is_one(const char *pattern)
+{
+    for (; *pattern; pattern++)
+        if (*pattern == '%' && *++pattern == 's')
+            return true;
+    return false;
+}
+
+static const char *ending_of(const char *path)
+{
+    const char *name = pki_base_name(path);
+    const char *ending =
+        pki_ends_with(name, ".json.gz") ? path + strlen(path) - 8 : strrchr(name, '.');
+    return ending && ending > name ? ending : path + strlen(path);
+}
+
+bool pki_capture_path_derive(const char *trace, char out[PATH_MAX])
+{
+    writer w = write_to(out);
+    const char *ending = ending_of(trace);
+    put_plain(&w, trace, (size_t)(ending - trace));
+    put(&w, "-%s", 3);
+    put_plain(&w, ending, strlen(ending));
+    return !w.full;
+}
+
+bool pki_capture_path_expand(const char *pattern, const char *step, char out[PATH_MAX])
+{
+    writer w = write_to(out);
+    for (; *pattern; pattern++) {
+        bool field = pattern[0] == '%' && (pattern[1] == 's' || pattern[1] == '%');
+        if (!field)
+            put(&w, pattern, 1);
+        else if (*++pattern == 's')
+            put(&w, step, strlen(step));
+        else
+            put(&w, "%", 1);
+    }
+    return !w.full;
+}
+
+void pki_capture_path_anchor(char pattern[PATH_MAX])
+{
+    char folder[PATH_MAX], whole[PATH_MAX];
+    if (!pattern[0] || pattern[0] == '/' || !getcwd(folder, sizeof folder))
+        return;
+    writer w = write_to(whole);
+    put_plain(&w, folder, strlen(folder));
+    put(&w, "/", 1);
+    put(&w, pattern, strlen(pattern));
+    if (!w.full)
+        memcpy(pattern, whole, (size_t)(w.at - whole) + 1);
+}
+
+/* ---- wishes for captures on their way ---- */
+
+#define DEVICE_PATIENCE_NS 3000000000u /* for kernels of its steps */
+
+/* ---- what a wish means ---- */
+
+static void keep_figures(pki_waiting_capture *w, const pki_history_step *step)
+{
+    if (w->around_count == PKI_CAPTURE_AROUND)
+        memmove(w->around, w->around + 1, --w->around_count * sizeof *w->around);
+    w->around[w->around_count++] = *step;
+}
+
+static void note_step(pki_waiting_capture *w, const pki_history_view *view,
+                      const pki_history_step *step)
+{
+    if (step->number > w->wish.last)
+        return;
+    keep_figures(w, step);
+    if (step->number < w->wish.first)
+        return;
+    if (!w->begun || step->start < w->from) {
+        w->begun = true;
+        w->number = step->number;
+        w->at = step->at;
+        w->from = step->start;
+        w->pin = PKI_MIN(w->pin, PKI_MAX(step->at, view->head->first));
+    }
+    w->until = step->start + step->ticks;
+}
+
+static const pki_history_step *step_at(const pki_history_view *view, uint64_t n)
+{
+    return &view->head->steps[n % view->head->step_room];
+}
+
+/* What the history holds at that moment: from its oldest step that is kept, or all of it. */
+static void begin_now(pki_waiting_capture *w, const pki_history_view *view)
+{
+    const pki_history_head *h = view->head;
+    w->pin = h->first;
+    if (h->step_first < h->step_end)
+        w->wish.first = step_at(view, h->step_first)->number;
+}
+
+static void note_known(pki_waiting_capture *w, const pki_history_view *view)
+{
+    const pki_history_head *h = view->head;
+    uint64_t n = h->step_end - PKI_MIN(h->step_end, (uint64_t)h->step_room);
+    w->around_count = 0;
+    for (; n < h->step_end; n++)
+        note_step(w, view, step_at(view, n));
+}
+
+void pki_capture_queue_step(pki_capture_queue *q, const pki_history_view *view)
+{
+    const pki_history_head *h = view->head;
+    for (unsigned i = 0; i < q->count && h->step_end; i++)
+        note_step(&q->waiting[i], view, step_at(view, h->step_end - 1));
+}
+
+/* ---- when it is due ---- */
+
+/* When its last step ended, or now: all that there is. */
+static uint64_t end_of(const pki_session *s, const pki_waiting_capture *w)
+{
+    return w->until && w->wish.last != UINT64_MAX ? pki_clock_ns(&s->arena->header->clock, w->until)
+                                                  : pki_activity_ns(pki_monotonic_ns());
+}
+
+void pki_capture_queue_due(const pki_session *s, pki_waiting_capture *w, unsigned rounds_later)
+{
+    w->due = pki_history_rounds(s->history) + rounds_later;
+    w->end = end_of(s, w);
+    w->latest = pki_monotonic_ns() + (rounds_later ? DEVICE_PATIENCE_NS : 0);
+}
+
+bool pki_capture_queue_is_ready(const pki_session *s, const pki_waiting_capture *w)
+{
+    bool devices = w->end <= pki_activity_known_until() || pki_monotonic_ns() >= w->latest;
+    return w->due && w->due <= pki_history_rounds(s->history) && devices;
+}
+
+/* ---- the queue ---- */
+
+uint64_t pki_capture_queue_pin(const pki_capture_queue *q)
+{
+    uint64_t first = PKI_HISTORY_FREE;
+    for (unsigned i = 0; i < q->count; i++)
+        first = PKI_MIN(first, q->waiting[i].pin);
+    return first;
+}
+
+void pki_capture_queue_remove(pki_capture_queue *q, unsigned i)
+{
+    memmove(&q->waiting[i], &q->waiting[i + 1], (--q->count - i) * sizeof *q->waiting);
+}
+
+/* Slow steps in a row, as one. */
+static bool merge(pki_capture_queue *q, const pki_history_view *view, const pki_wish *wish)
+{
+    for (unsigned i = 0; i < q->count; i++) {
+        if (!pki_wish_merge(&q->waiting[i].wish, wish))
+            continue;
+        q->waiting[i].due = 0;
+        note_known(&q->waiting[i], view);
+        return true;
+    }
+    return false;
+}
+
+static unsigned least_worth(const pki_capture_queue *q)
+{
+    unsigned least = 0;
+    for (unsigned i = 1; i < q->count; i++)
+        if (q->waiting[i].wish.worth < q->waiting[least].wish.worth)
+            least = i;
+    return least;
+}
+
+static void append(pki_capture_queue *q, const pki_history_view *view, const pki_wish *wish)
+{
+    pki_waiting_capture *w = &q->waiting[q->count++];
+    memset(w, 0, sizeof *w);
+    w->wish = *wish;
+    w->pin = PKI_HISTORY_FREE;
+    if (pki_capture_is_of_now(wish->reason))
+        begin_now(w, view);
+    note_known(w, view);
+}
+
+bool pki_capture_queue_add(pki_capture_queue *q, const pki_history_view *view, const pki_wish *wish,
+                           pki_wish *refused)
+{
+    bool full = q->count == PKI_CAPTURES_WAITING;
+    if (merge(q, view, wish))
+        return true;
+    if (full) {
+        unsigned least = least_worth(q);
+        *refused = *wish;
+        if (q->waiting[least].wish.worth >= wish->worth)
+            return false;
+        *refused = q->waiting[least].wish;
+        pki_capture_queue_remove(q, least);
+    }
+    append(q, view, wish);
+    return !full;
+}
+
+bool pki_capture_queue_pop(pki_capture_queue *q, const pki_session *s, pki_waiting_capture *taken)
+{
+    unsigned best = q->count;
+    for (unsigned i = 0; i < q->count; i++)
+        if (pki_capture_queue_is_ready(s, &q->waiting[i]) &&
+            (best == q->count || q->waiting[i].wish.worth > q->waiting[best].wish.worth))
+            best = i;
+    if (best == q->count)
+        return false;
+    *taken = q->waiting[best];
+    pki_capture_queue_remove(q, best);
+    return true;
+}
+
+/* ---- what stands behind a capture's events ---- */
+
+/* "perfkitCapture" (docs/internals/trace-format.md): what it is of, the steps around, and the
+ * machine and build. */
+
+static uint64_t ns_of(const pki_capture_job *job, uint64_t ticks)
+{
+    return pki_clock_ns(&job->clock, ticks);
+}
+
+static void put_step(pki_json *j, const pki_capture_job *job, const pki_history_step *s)
+{
+    uint64_t start = ns_of(job, s->start), end = ns_of(job, s->start + s->ticks);
+    pki_json_row(j);
+    pki_json_open(j, NULL, '{');
+    pki_json_uint(j, "step", s->number);
+    pki_json_uint(j, "start_ns", start);
+    pki_json_uint(j, "duration_ns", end - start);
+    pki_json_uint(j, "items", s->items);
+    pki_json_text(j, "kind", s->kind ? job->chrome.names(job->chrome.user, s->kind).name : "");
+    pki_json_close(j, '}');
+}
+
+static void put_steps(pki_json *j, const pki_capture_job *job)
+{
+    pki_json_open(j, "steps", '[');
+    for (unsigned i = 0; i < job->around_count; i++)
+        put_step(j, job, &job->around[i]);
+    pki_json_close(j, ']');
+}
+
+static bool is_measured(const pki_capture_job *job, const pki_history_step *s)
+{
+    uint64_t start = ns_of(job, s->start), end = ns_of(job, s->start + s->ticks);
+    for (unsigned i = 0; i < job->range.measured_count; i++)
+        if (job->range.measured[i].from <= start && job->range.measured[i].until >= end)
+            return true;
+    return false;
+}
+
+static void put_kernels(pki_json *j, const pki_capture_job *job)
+{
+    pki_json_open(j, "kernels", '[');
+    for (unsigned i = 0; i < job->around_count; i++) {
+        const pki_history_step *s = &job->around[i];
+        if (s->number >= job->wish.first && is_measured(job, s))
+            pki_json_uint(j, NULL, s->number);
+    }
+    pki_json_close(j, ']');
+}
+
+/* Of what there was at that moment: the last step that had ended. */
+static uint64_t last_of(const pki_capture_job *job)
+{
+    bool whole = job->wish.last != UINT64_MAX;
+    if (!whole && job->around_count)
+        return job->around[job->around_count - 1].number;
+    return whole ? job->wish.last : job->wish.first;
+}
+
+static void put_wish(pki_json *j, const pki_capture_job *job)
+{
+    const pki_wish *wish = &job->wish;
+    pki_json_text(j, "reason", pki_capture_reason_name(wish->reason));
+    pki_json_text(j, "text", wish->text);
+    pki_json_uint(j, "first", wish->first);
+    pki_json_uint(j, "last", last_of(job));
+    if (wish->reason != PKI_CAPTURE_SLOW)
+        return;
+    pki_json_uint(j, "slow_step", wish->slow_step);
+    pki_json_uint(j, "slow_ns", wish->slow_ns);
+    pki_json_uint(j, "median_ns", wish->median_ns);
+}
+
+static void put_missing(pki_json *j, const pki_capture_job *job)
+{
+    pki_json_bool(j, "cut", job->wish.cut);
+    pki_json_bool(j, "beginning_gone", job->beginning_gone);
+    pki_json_bool(j, "full", job->full);
+    pki_json_uint(j, "records_lost", job->lost);
+    pki_json_uint(j, "refused", job->refused);
+}
+
+static void put_tail(const pki_capture_job *job, FILE *file)
+{
+    pki_json j = {.file = file, .rows = true};
+    fputs("\n],\n\"perfkitCapture\":", file);
+    pki_json_open(&j, NULL, '{');
+    put_wish(&j, job);
+    put_missing(&j, job);
+    put_kernels(&j, job);
+    put_steps(&j, job);
+    if (job->environment && job->environment->memory)
+        pki_json_object(&j, "environment", &pki_environment_shape, job->environment);
+    pki_json_close(&j, '}');
+    fputs("}\n", file);
+}
+
+static bool write_tail(const pki_capture_job *job, char **text, size_t *bytes)
+{
+    FILE *memory = open_memstream(text, bytes);
+    if (!memory)
+        return false;
+    put_tail(job, memory);
+    bool whole = !ferror(memory);
+    return fclose(memory) == 0 && whole;
+}
+
+/* Closes the document; to be freed. NULL without memory. */
+static char *pki_capture_tail(const pki_capture_job *job, size_t *bytes)
+{
+    pki_plain plain;
+    char *text = NULL;
+    if (!pki_plain_enter(&plain))
+        return NULL;
+    bool whole = write_tail(job, &text, bytes);
+    pki_plain_leave(&plain);
+    if (whole)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* ---- a capture: some steps of the history as a trace of their own ---- */
+
+#define PKI_CAPTURE_OPEN_SPANS 16384u
 
 #define BUFFER_BYTES ((size_t)256 << 10)
 
@@ -59,7 +459,7 @@ static bool measure_tail(output *o)
     return tail;
 }
 
-static bool write_tail(output *o)
+static bool capture_file_write_tail(output *o)
 {
     size_t n = 0;
     char *tail = pki_capture_tail(o->job, &n);
@@ -77,7 +477,7 @@ bool pki_capture_file_write(pki_capture_job *job)
         free(o.buffer);
         return false;
     }
-    bool written = write_events(&o) && write_tail(&o);
+    bool written = write_events(&o) && capture_file_write_tail(&o);
     int error = errno;
     job->bytes = o.file.length;
     pki_trace_file_close(&o.file);
@@ -86,4 +486,158 @@ bool pki_capture_file_write(pki_capture_job *job)
     free(o.buffer);
     errno = error;
     return written;
+}
+
+/* ---- from a wish to a file with a name ---- */
+
+/* The first capture of a step gets its name as it is, others of the same step another one. */
+static bool name_file(const pki_session *s, const pki_budget *budget, pki_capture_job *job)
+{
+    char number[48];
+    for (unsigned again = 1; again < 1000; again++) {
+        int n = snprintf(number, sizeof number, "%llu", (unsigned long long)job->wish.first);
+        if (again > 1)
+            snprintf(number + n, sizeof number - (size_t)n, ".%u", again);
+        if (!pki_capture_path_expand(s->paths.capture, number, job->path))
+            return false;
+        if (!pki_budget_has(budget, job->path))
+            return true;
+    }
+    return false;
+}
+
+/* False: none of its steps is known. Never all that there is in their place. */
+static bool find_range(pki_capture_job *job, const pki_waiting_capture *w)
+{
+    uint64_t kept = job->view.head->first;
+    bool all = pki_capture_is_of_now(w->wish.reason);
+    if (!w->begun && !all)
+        return false;
+    job->beginning_gone = !w->begun || w->number != w->wish.first || w->at < kept;
+    job->range = (pki_history_range){.from = w->from,
+                                     .until = w->wish.last == UINT64_MAX || !w->until ? UINT64_MAX
+                                                                                      : w->until,
+                                     .first = w->wish.first,
+                                     .last = w->wish.last,
+                                     .first_at = w->begun ? w->at : kept};
+    memcpy(job->around, w->around, w->around_count * sizeof *w->around);
+    job->around_count = w->around_count;
+    return true;
+}
+
+/* Without memory the capture has those alone whose begins are in the history. */
+static void note_open_spans(pki_capture_job *job)
+{
+    pki_fold_lock();
+    const pki_fold *fold = pki_fold_now();
+    size_t most = PKI_MIN(fold->spans.open.used, (size_t)PKI_CAPTURE_OPEN_SPANS);
+    job->open = most ? malloc(most * sizeof *job->open) : NULL;
+    job->range.open = job->open;
+    job->range.open_count = job->open ? pki_fold_open_spans(fold, job->open, most) : 0;
+    pki_fold_unlock();
+}
+
+/* What it counts is the capture's own, which its events show; what the run has taken so far is not
+ * what its steps have. */
+static void make_head(pki_session *s, pki_capture_job *job)
+{
+    pki_chrome_run run;
+    pki_fold_lock();
+    job->clock = s->arena->header->clock;
+    pki_fold_unlock();
+    pki_chrome_init(&job->chrome, &job->clock, s->config.world.pid, pki_chrome_name_of, NULL);
+    pki_chrome_set_rank(&job->chrome, s->config.world.rank, s->config.world.size);
+    pki_run_describe(s, true, &run);
+    memset(&run.counts, 0, sizeof run.counts);
+    memset(&run.toll, 0, sizeof run.toll);
+    job->head_bytes = pki_chrome_head(&job->chrome, job->head, &run);
+}
+
+bool pki_capture_job_make(pki_session *s, const pki_waiting_capture *w, pki_budget *budget,
+                          pki_capture_job *job)
+{
+    memset(job, 0, sizeof *job);
+    job->wish = w->wish;
+    job->most_bytes = pki_budget_allows(budget, pki_monotonic_ns(), w->wish.worth);
+    job->compressed = s->config.capture_compressed;
+    job->config = &s->config;
+    if (!job->most_bytes || !pki_history_view_now(s->history, &job->view))
+        return false;
+    job->lost = job->view.head->lost;
+    if (!find_range(job, w) || !name_file(s, budget, job))
+        return false;
+    note_open_spans(job);
+    make_head(s, job);
+    return true;
+}
+
+/* Read with the session's first capture, for all of them: a git repository has many files. Whoever
+ * writes captures is one at a time. */
+static struct {
+    bool known;
+    pki_environment is;
+} cached_environment;
+
+/* NULL without memory. */
+static const pki_environment *environment_of(const pki_config *config)
+{
+    if (!cached_environment.known && !pki_environment_fill(config, &cached_environment.is)) {
+        pki_capture_job_forget();
+        return NULL;
+    }
+    cached_environment.known = true;
+    return &cached_environment.is;
+}
+
+void pki_capture_job_forget(void)
+{
+    pki_shape_finish(&pki_environment_shape, &cached_environment.is);
+    pki_capture_job_after_fork();
+}
+
+void pki_capture_job_after_fork(void)
+{
+    memset(&cached_environment, 0, sizeof cached_environment);
+}
+
+bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget)
+{
+    uint64_t t = pki_monotonic_ns();
+    job->environment = environment_of(job->config);
+    bool written = pki_capture_file_write(job);
+    int error = errno;
+    if (written) {
+        pki_budget_make_room(budget, t, job->wish.worth, job->bytes);
+        written = pki_file_publish(job->part, job->path);
+        error = errno;
+    }
+    if (written)
+        pki_budget_enter(budget, t, job->wish.worth, job->bytes, job->path);
+    pki_chrome_finish(&job->chrome);
+    free(job->open);
+    errno = error;
+    return written;
+}
+
+void pki_capture_job_log(const pki_capture_job *job, int error)
+{
+    const pki_wish *w = &job->wish;
+    if (error)
+        pki_log(PK_LOG_ERROR, "capture %s: %s; the program goes on without it", job->path,
+                pki_own_why(error));
+    else if (w->reason == PKI_CAPTURE_SLOW)
+        pki_log(PK_LOG_INFO, "capture %s: step %llu took %.2f x the median of its like", job->path,
+                (unsigned long long)w->slow_step, w->worth);
+    else
+        pki_log(PK_LOG_INFO, "capture %s: %s", job->path, pki_capture_reason_name(w->reason));
+}
+
+void pki_capture_counts_log(const pki_capture_counts *c)
+{
+    if (c->written + c->refused + c->failed)
+        pki_log(PK_LOG_INFO,
+                "captures: %llu written, %llu of them removed for worse ones; %llu refused (the "
+                "hour's budget, or too many at once), %llu failed",
+                (unsigned long long)c->written, (unsigned long long)c->removed,
+                (unsigned long long)c->refused, (unsigned long long)c->failed);
 }

@@ -1,19 +1,87 @@
-/* lib/session/captures/capture_file.h - a capture: some steps of the history as a trace of their
- * own.
- *
- * The thread that writes it is no recording thread and holds no lock of the session: what it reads
- * is pinned (lib/history), or a copy.
- */
+/* lib/session/captures/capture_file.h - a capture on its way to a file with a name */
 #pragma once
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "capture/capture.h"
 #include "history/format.h"
-#include "session/captures/capture_queue.h"
-#include "session/report/environment.h"
+#include "session/report/run.h"
+#include "session/session.h"
 
-#define PKI_CAPTURE_OPEN_SPANS 16384u
+/* ---- names of captures: a pattern in which %s is the first step and %% a % ---- */
+
+/* capture_path with %s kept for later, and all else for pki_path_expand. False: too long. */
+bool pki_capture_path_prepare(const char *path, char out[PATH_MAX]);
+
+/* Has it a %s? */
+bool pki_capture_path_is_one(const char *pattern);
+
+/* run.json.gz -> run-%s.json.gz */
+bool pki_capture_path_derive(const char *trace, char out[PATH_MAX]);
+
+/* False: too long. */
+bool pki_capture_path_expand(const char *pattern, const char *step, char out[PATH_MAX]);
+
+/* Makes it mean the same after the program has changed its working directory. */
+void pki_capture_path_anchor(char pattern[PATH_MAX]);
+
+/* ---- wishes for captures on their way ---- */
+
+/* Until their last step has ended, the records of other threads have come and what devices did is
+ * known.
+ *
+ * Under the drain lock. */
+
+#define PKI_CAPTURES_WAITING 64
+#define PKI_CAPTURE_AROUND 64 /* steps whose figures are in the file */
+
+/* What a wish means is written down while the steps are at hand: the history knows the last few
+ * hundred, and of short ones a single round of the collector brings more. */
+typedef struct pki_waiting_capture {
+    pki_wish wish;
+    bool begun;           /* one of its steps has ended: */
+    uint64_t number, at;  /* the first of them, and its position in the history */
+    uint64_t from, until; /* ticks: where that one began, and the last one so far ended */
+    pki_history_step around[PKI_CAPTURE_AROUND]; /* up to its last step, in order */
+    unsigned around_count;
+    uint64_t pin; /* position from which it needs the history */
+    uint64_t due; /* the round in which it may be written; 0: its last step has not ended */
+    uint64_t end; /* of its last step, ns of the session; what devices did until then is awaited */
+    uint64_t latest; /* but not longer than this, CLOCK_MONOTONIC */
+} pki_waiting_capture;
+
+typedef struct pki_capture_queue {
+    unsigned count;
+    pki_waiting_capture waiting[PKI_CAPTURES_WAITING];
+} pki_capture_queue;
+
+/* Merged with one that waits, if both are slow steps in a row; its steps are pinned. False: the
+ * queue is full, and `refused` is the one of least worth, which is not in it any more. */
+bool pki_capture_queue_add(pki_capture_queue *queue, const pki_history_view *view,
+                           const pki_wish *wish, pki_wish *refused);
+
+/* A step has ended: those that wait for it know it. */
+void pki_capture_queue_step(pki_capture_queue *queue, const pki_history_view *view);
+void pki_capture_queue_remove(pki_capture_queue *queue, unsigned i);
+
+/* Its last step has ended: it may be written so many rounds of the collector later, or at once. */
+void pki_capture_queue_due(const pki_session *session, pki_waiting_capture *waiting,
+                           unsigned rounds_later);
+
+bool pki_capture_queue_is_ready(const pki_session *session, const pki_waiting_capture *waiting);
+
+/* The one of most worth of those that are ready. False: none is. */
+bool pki_capture_queue_pop(pki_capture_queue *queue, const pki_session *session,
+                           pki_waiting_capture *taken);
+
+/* What of the history they need begins here; PKI_HISTORY_FREE: none of it. */
+uint64_t pki_capture_queue_pin(const pki_capture_queue *queue);
+
+/* ---- a capture: some steps of the history as a trace of their own ---- */
+
+/* The thread that writes it is no recording thread and holds no lock of the session: what it reads
+ * is pinned (lib/history), or a copy. */
 
 typedef struct pki_capture_job {
     pki_wish wish;
@@ -41,3 +109,28 @@ typedef struct pki_capture_job {
 
 /* Into `part`. False and errno: nothing is there. */
 bool pki_capture_file_write(pki_capture_job *job);
+
+/* ---- from a wish to a file with a name ---- */
+
+/* What it takes to write it without the session. False: the hour has no room, or there is nothing.
+ * Under the drain lock. */
+bool pki_capture_job_make(pki_session *session, const pki_waiting_capture *waiting,
+                          pki_budget *budget, pki_capture_job *job);
+
+/* Writes it, removes what has to make room, and gives it its name. False and errno. Without a lock.
+ */
+bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget);
+
+/* What captures of this session have in common. */
+void pki_capture_job_forget(void);
+void pki_capture_job_after_fork(void);
+
+/* So many wishes wait; what has become of the others. */
+typedef struct pki_capture_counts {
+    uint64_t written, refused, failed, removed;
+    unsigned waiting;
+} pki_capture_counts;
+void pki_capture_counts_log(const pki_capture_counts *counts); /* to the log, if there were any */
+
+/* To the log: what it is, or, with an error, why it is not. */
+void pki_capture_job_log(const pki_capture_job *job, int error);

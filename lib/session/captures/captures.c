@@ -10,16 +10,219 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "capture/capture.h"
 #include "core/inside.h"
 #include "session/activity.h"
-#include "session/captures/arming.h"
-#include "session/captures/capture_queue.h"
-#include "session/captures/requests.h"
-#include "session/collector/toll.h"
-#include "session/service.h"
+#include "session/captures/capture_file.h"
+#include "session/collector/collect.h"
+#include "session/session.h"
+
+/* ---- captures that are asked for ---- */
+
+#define PKI_REQUESTS_MOST 5
+
+#define CALLS (PKI_REQUESTS_MOST - 1)
+
+/* What pk_capture and the watchdog leave. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pki_wish calls[CALLS];
+static unsigned call_count;
+static const pki_arena_header *listening; /* NULL: nobody */
+
+static uint32_t seen; /* From here on somebody listens; NULL: nobody. */
+/* serial of the last request from outside; under the drain lock */
+
+static void pki_requests_listen(const pki_arena_header *header)
+{
+    pthread_mutex_lock(&lock);
+    listening = header;
+    call_count = 0;
+    pthread_mutex_unlock(&lock);
+    if (header)
+        seen = 0;
+}
+
+pk_status pki_requests_call(pki_capture_reason reason, const char *text, uint32_t steps)
+{
+    pki_wish wish = {.reason = reason, .worth = PKI_WORTH_ASKED};
+    pk_status status = PK_OK;
+    snprintf(wish.text, sizeof wish.text, "%s", text ? text : "");
+    pthread_mutex_lock(&lock);
+    if (!listening) {
+        status = PK_EOFF;
+    } else if (call_count == CALLS) {
+        status = PK_EBUSY;
+    } else {
+        uint64_t made = pki_load(&listening->steps);
+        wish.last = steps ? made + steps - 1 : UINT64_MAX; /* all that is there */
+        calls[call_count++] = wish;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static unsigned drain_calls(pki_wish *wishes)
+{
+    pthread_mutex_lock(&lock);
+    unsigned n = call_count;
+    memcpy(wishes, calls, n * sizeof *wishes);
+    call_count = 0;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+/* What has become of a wish; does nothing for one that did not come from outside. */
+/* ---- from outside ---- */
+
+static void pki_requests_answer(pki_session *s, const pki_wish *wish, pki_answer_state state,
+                                const char *path)
+{
+    pki_answer *a = &s->arena->header->answer;
+    if (!wish->serial || wish->serial != seen)
+        return; /* a later request has taken its place */
+    if (path)
+        snprintf(a->path, sizeof a->path, "%s", path);
+    a->cut = wish->cut;
+    pki_store_release(&a->state, (uint32_t)state);
+    pki_store_release(&a->serial, wish->serial); /* who looks for it finds the rest */
+}
+
+/* The step that runs is not over: it can still be had. One that has ended would be had only if the
+ * history holds it yet, and on other ranks perhaps not. */
+static bool read_request(pki_session *s, bool wanted, pki_wish *wish)
+{
+    pki_arena_header *h = s->arena->header;
+    uint32_t serial = pki_load_acquire(&h->request.serial); /* written last, by another process */
+    if (serial == seen)
+        return false;
+    seen = serial;
+    uint64_t made = pki_load(&h->steps), steps = h->request.steps;
+    *wish = (pki_wish){.reason = PKI_CAPTURE_REQUEST,
+                       .worth = PKI_WORTH_ASKED,
+                       .serial = serial,
+                       .first = h->request.first,
+                       .last = h->request.first + steps - 1};
+    bool sound = steps > 0 && steps <= PKI_CAPTURE_STEPS_MOST && wish->last >= wish->first;
+    bool late = wish->first < made;
+    h->answer.next = made;
+    pki_requests_answer(s, wish,
+                        !wanted || !sound ? PKI_ANSWER_OFF
+                        : late            ? PKI_ANSWER_LATE
+                                          : PKI_ANSWER_ACCEPTED,
+                        "");
+    return wanted && sound && !late;
+}
+
+/* What has been asked for since the last time, how many. wanted: from outside, too; else that is
+ * the answer. Under the drain lock, as is all below. */
+static unsigned pki_requests_drain(pki_session *s, bool wanted, pki_wish wishes[PKI_REQUESTS_MOST])
+{
+    unsigned n = drain_calls(wishes);
+    return n + read_request(s, wanted, &wishes[n]);
+}
+
+static void pki_requests_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    listening = NULL;
+    call_count = 0;
+}
+
+/* ---- captures and a backend that records devices only on request ---- */
+
+#define LEAD_NS 500000000u   /* what taking CUPTI may take, and some rounds of the collector */
+#define LEAST_NS 1000000000u /* after a slow step, where steps are short */
+#define AHEAD_MOST 100000u   /* steps */
+
+/* Under the drain lock. */
+static bool armed;
+static uint64_t behind;          /* steps */
+static uint64_t usual;           /* what a step takes, lately; ns */
+static uint64_t until, until_ns; /* after a slow step: this step, this moment (CLOCK_MONOTONIC) */
+
+/* For the backend, on any thread. */
+static bool now_on, listened;
+static uint64_t awaited;
+
+/* With captures: they arm it if the configuration says so, and somebody listens. */
+static void pki_arming_open(const pki_config *c)
+{
+    armed = c->cupti_armed;
+    behind = c->capture.behind;
+    usual = until = until_ns = 0;
+    pki_store(&awaited, (uint64_t)0);
+    pki_store(&now_on, false);
+}
+
+static void pki_arming_close(void)
+{
+    armed = false;
+    pki_store(&listened, false);
+    pki_store(&now_on, false);
+    pki_store(&awaited, (uint64_t)0);
+}
+
+/* A step has ended, and so many wishes came of it: those for a slow one get the steps behind it. */
+static void pki_arming_step(uint64_t number, uint64_t ns, pki_wish *wishes, unsigned count)
+{
+    usual = usual ? (3 * usual + ns) / 4 : ns;
+    for (unsigned i = 0; armed && pki_load(&listened) && i < count; i++) {
+        if (wishes[i].reason != PKI_CAPTURE_SLOW)
+            continue;
+        wishes[i].last += behind;
+        until = number + 1 + behind;
+        until_ns = pki_monotonic_ns() + LEAST_NS;
+    }
+}
+
+/* The last of the steps from `next` on for which it may be time to prepare. */
+static uint64_t pki_arming_horizon(uint64_t next)
+{
+    uint64_t steps = usual ? LEAD_NS / usual : 0;
+    return next + PKI_MIN(PKI_MAX(steps, 1u), AHEAD_MOST);
+}
+
+/* In each round: is any of the steps up to there wanted? next: the step that runs. */
+static void pki_arming_round(uint64_t next, bool foreseen)
+{
+    bool slow = until && (next < until || pki_monotonic_ns() < until_ns);
+    if (!slow)
+        until = 0;
+    pki_store(&now_on, armed && (slow || foreseen));
+}
+
+/* Captures want all up to there, ns of the session; 0: nothing. */
+static void pki_arming_await(uint64_t ns)
+{
+    pki_store(&awaited, ns);
+}
+
+void pki_arming_listen(bool yes)
+{
+    pki_store(&listened, yes);
+}
+
+bool pki_arming_now(void)
+{
+    return pki_load(&now_on);
+}
+
+uint64_t pki_arming_awaited(void)
+{
+    return pki_load(&awaited);
+}
+
+static void pki_arming_after_fork(void)
+{
+    pki_arming_close();
+}
+
+/* ---- selections from the history, each a trace of its own ---- */
 
 #define ROUNDS_LATER 2 /* after its last step's record others' may come for a round */
 
@@ -72,7 +275,9 @@ static void note_waiting(pki_session *s)
         pki_capture_queue_step(&now.queue, &view);
 }
 
-void pki_captures_step(pki_session *s, const pki_record *r, const pki_record *more, uint32_t kind)
+/* Its records have been taken. */
+static void pki_captures_step(pki_session *s, const pki_record *r, const pki_record *more,
+                              uint32_t kind)
 {
     pki_wish wishes[PKI_WISHES_MOST];
     if (!now.open)
@@ -160,9 +365,10 @@ static void wake_writer(pki_session *s)
         sem_post(&now.wake);
 }
 
+/* With a history. */
 /* ---- the session ---- */
 
-void pki_captures_open(pki_session *s)
+static void pki_captures_open(pki_session *s)
 {
     if (!s->history)
         return;
@@ -280,7 +486,7 @@ pki_capture_counts pki_captures_counted(void)
     return counts;
 }
 
-void pki_captures_forget(void)
+static void pki_captures_forget(void)
 {
     if (!now.open)
         return;
@@ -324,3 +530,43 @@ const pki_service pki_service_captures = {
     .status = status_of_files,
     .after_fork = after_fork,
 };
+
+/* ---- the session's history: what of its last steps is kept, unformatted ---- */
+
+void pki_session_history_open(pki_session *s)
+{
+    if (!s->config.history_steps)
+        return;
+    s->history = pki_history_create(s->arena, s->config.history_steps, s->config.history_bytes);
+    if (s->history)
+        pki_captures_open(s);
+    else
+        pki_log(PK_LOG_WARNING, "no history of the last steps: %s",
+                pki_own_why(s->arena->spans.refused ? s->arena->spans.refused : ENOMEM));
+}
+
+void pki_session_history_close(pki_session *s)
+{
+    pki_captures_forget();
+    pki_history_destroy(s->history);
+    s->history = NULL;
+}
+
+static void note_step(pki_session *s, const pki_record *r, const pki_record *more)
+{
+    uint32_t kind = (uint32_t)more->extra;
+    if (pki_what_flags(r->what) & PKI_FLAG_BETWEEN)
+        return; /* time between two steps */
+    pki_history_step_ended(s->history, r, more, kind);
+    pki_captures_step(s, r, more, kind);
+}
+
+void pki_session_history_record(pki_session *s, uint32_t tid, const pki_record *r,
+                                const pki_record *more)
+{
+    if (!s->history)
+        return;
+    pki_history_record(s->history, tid, r, more);
+    if (pki_what_type(r->what) == PKI_RECORD_STEP)
+        note_step(s, r, more);
+}

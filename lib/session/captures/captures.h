@@ -1,26 +1,65 @@
-/* lib/session/captures/captures.h - selections from the history, each a trace of its own.
+/* lib/session/captures/captures.h - selections from the history, each a trace of its own */
+#pragma once
+
+#include "capture/capture.h"
+#include "session/captures/capture_file.h"
+#include "session/options/config.h"
+#include "session/session.h"
+
+/* ---- captures that are asked for ---- */
+
+/* By the program (pk_capture), and from outside, through words in the arena's header (pk capture).
+ */
+
+/* For the program or the watchdog. Any thread; a lock that is held for some instructions. PK_EOFF,
+ * PK_EBUSY or PK_OK. */
+pk_status pki_requests_call(pki_capture_reason reason, const char *text, uint32_t steps);
+
+/* ---- the session's history: what of its last steps is kept, unformatted ---- */
+
+/* All of it under the drain lock. Without history_steps there is none. */
+
+/* Without room for it there is none, which is said. */
+void pki_session_history_open(pki_session *session);
+void pki_session_history_close(pki_session *session);
+
+/* What has been taken out of a ring. */
+void pki_session_history_record(pki_session *session, uint32_t tid, const pki_record *record,
+                                const pki_record *more);
+
+/* ---- captures and a backend that records devices only on request ---- */
+
+/* CUPTI cannot look back at what it has not recorded. Where it does not record all the time, this
+ * is where captures say when it is to:
  *
- *     a step has ended -> is it wanted (lib/capture) -> queue -> a round later: written
+ *     a slow step              from then on, for so many steps, and for a second
+ *     steps known beforehand   ahead of them by half a second, or a step, which taking CUPTI takes;
+ *                              a cycle's from its warm-up on
+ *
+ * and up to which moment they wait for what is still on its way.
+ *
+ * Threads: what a backend asks for, any; all else under the drain lock. */
+
+/* ---- for the backend ---- */
+
+/* It follows requests, or could not the last time: then slow steps are captured without those
+ * behind them. */
+void pki_arming_listen(bool yes);
+
+bool pki_arming_now(void);
+uint64_t pki_arming_awaited(void);
+
+/* ---- selections from the history, each a trace of its own ---- */
+
+/* A step has ended -> is it wanted (lib/capture) -> queue -> a round later: written
  *
  * Decisions are made where rings are emptied, under the drain lock; they take some hundred
  * nanoseconds a step. Captures are written by a thread of their own, which is made with the first
  * of them, has the lowest priority, and takes the drain lock only to begin and to end one. What it
  * reads is pinned meanwhile; if the history becomes full, what is newer is lost to it and counted.
  */
-#pragma once
-
-#include "session/captures/capture_job.h"
 
 /* All but the last three: under the drain lock. */
 
-/* With a history. */
-void pki_captures_open(pki_session *session);
-
-/* Its records have been taken. */
-void pki_captures_step(pki_session *session, const pki_record *record, const pki_record *more,
-                       uint32_t kind);
-
 /* What is being written waits, too. */
 pki_capture_counts pki_captures_counted(void);
-
-void pki_captures_forget(void);

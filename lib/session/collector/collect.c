@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -12,8 +14,139 @@
 #include "session/backend.h"
 #include "session/collector/drain.h"
 #include "session/costs/io.h"
-#include "session/collector/toll.h"
-#include "session/service.h"
+#include "session/report/summarise.h"
+#include "session/session.h"
+
+/* ---- what perfkit itself takes of the processors, while the session runs ---- */
+
+uint64_t pki_toll_begin(void)
+{
+    return pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void pki_toll_of_caller(pki_session *s, uint64_t since)
+{
+    s->toll.callers += pki_read_clock(CLOCK_THREAD_CPUTIME_ID) - since;
+}
+
+void pki_toll_of_captures(pki_session *s, uint64_t since)
+{
+    s->toll.captures += pki_read_clock(CLOCK_THREAD_CPUTIME_ID) - since;
+}
+
+/* The collector, at the end of a round. */
+static void pki_toll_of_collector(pki_session *s)
+{
+    s->toll.collector = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+pki_toll pki_toll_now(const pki_session *s)
+{
+    pki_toll now = s->toll;
+    now.process = pki_read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->start_cpu;
+    now.backends = pki_backends_cpu();
+    now.readings = pki_services_spent();
+    return now;
+}
+
+void pki_toll_publish(pki_session *s)
+{
+    s->arena->header->toll = pki_toll_now(s);
+}
+
+/* ---- whether the thread that makes steps has a processor ---- */
+
+#define INTERVAL 100000000u /* ns: a look takes some microseconds of the collector */
+
+bool pki_stepper_parse(const char *text, uint64_t *running, uint64_t *ready)
+{
+    char *end, *behind;
+    *running = strtoull(text, &end, 10);
+    *ready = strtoull(end, &behind, 10);
+    return end != text && behind != end && *end == ' ';
+}
+
+void pki_stepper_add(pki_processor *sum, const pki_processor *more)
+{
+    uint64_t room = sum->observed + more->observed - sum->running - sum->ready;
+    uint64_t running = PKI_MIN(more->running, room);
+    sum->observed += more->observed;
+    sum->running += running;
+    sum->ready += PKI_MIN(more->ready, room - running);
+}
+
+static bool read_now(uint32_t tid, pki_processor *total)
+{
+    char path[64], line[128];
+    snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", tid);
+    total->observed = pki_monotonic_ns();
+    return pki_read_line(path, line, sizeof line) &&
+           pki_stepper_parse(line, &total->running, &total->ready);
+}
+
+static void poll(pki_session *s, bool now)
+{
+    const pki_thread *t = pki_load(&s->registry->stepper);
+    /* NULL: its last step found no room. Its block may be another thread's by now. */
+    uint32_t tid = t ? pki_load(&t->tid) : s->stepper_tid;
+    pki_processor total, *sum = &s->toll.stepper;
+    pki_cpu_side_poll(tid, false);
+    if (!tid || (!now && pki_monotonic_ns() - s->stepper_before.observed < INTERVAL))
+        return;
+    if (!read_now(tid, &total))
+        return;
+    if (tid == s->stepper_tid) {
+        const pki_processor *before = &s->stepper_before;
+        pki_processor more = {total.observed - before->observed,
+                              pki_saturating_sub(total.running, before->running),
+                              pki_saturating_sub(total.ready, before->ready)};
+        pki_stepper_add(sum, &more);
+    }
+    s->stepper_tid = tid;
+    s->stepper_before = total;
+}
+
+static pk_status begin(pki_session *s)
+{
+    (void)s;
+    pki_cpu_side_begin("");
+    return PK_OK;
+}
+
+/* If it is time to. */
+static void look_in_time(pki_session *s)
+{
+    poll(s, false);
+}
+
+static void look_now(pki_session *s)
+{
+    poll(s, true);
+}
+
+static void look_last(pki_session *s)
+{
+    poll(s, true);
+    pki_cpu_side_poll(s->stepper_tid, true);
+}
+
+static bool summarise(const pki_session *s, pki_summary *out)
+{
+    (void)s;
+    out->cpu_side = pki_cpu_side_end();
+    return true;
+}
+
+const pki_service pki_service_processors = {
+    .name = "processors",
+    .open = begin,
+    .round = look_in_time,
+    .look = look_now,
+    .close = look_last,
+    .summarise = summarise,
+};
+
+/* ---- the collector: one thread that empties the rings now and then ---- */
 
 /* Each round costs its wake-up, 5 to 20 us, and as much again for code that is in no cache. Who
  * fills a ring rings (core/ring.c), so without records it is the trace's freshness alone that asks

@@ -1,8 +1,47 @@
-/* lib/session/collector/collect.h - the collector: one thread that empties the rings now and then.
- */
+/* lib/session/collector/collect.h - one thread that empties the rings now and then, and what it
+ * takes */
 #pragma once
 
 #include "session/session.h"
+
+/* ---- what perfkit itself takes of the processors, while the session runs ---- */
+
+/* Recording is measured once and multiplied out by who reports it (measure/overhead.h): reading a
+ * clock twice more at each region would cost more than the region. All that is done between the
+ * rings and the file is measured, in CPU time of the threads that do it. */
+
+/* CPU time of the calling thread, ns: before work that pki_toll_of_caller counts. */
+uint64_t pki_toll_begin(void);
+
+/* All below: under the drain lock. */
+
+/* A thread of the program has done the collector's work since then. */
+void pki_toll_of_caller(pki_session *session, uint64_t since);
+
+/* Since then the thread has written captures. */
+void pki_toll_of_captures(pki_session *session, uint64_t since);
+
+/* As of now. */
+pki_toll pki_toll_now(const pki_session *session);
+
+/* The same, into the arena. */
+void pki_toll_publish(pki_session *session);
+
+/* ---- whether the thread that makes steps has a processor ---- */
+
+/* The kernel counts for each thread how long it has run and how long it was ready to run while
+ * others had the processors (/proc/self/task/TID/schedstat). The collector reads that now and then:
+ * the thread itself pays nothing. Where the kernel has no such figures, nothing is known. */
+
+/* The two figures in the text of such a file. False if it has none. */
+bool pki_stepper_parse(const char *text, uint64_t *running, uint64_t *ready);
+
+/* What was seen since the look before. The kernel enters a wait when it is over and running at its
+ * next tick, so that a look may find what was before it, up to the first one: nobody has had more
+ * than there was since then, and what is beyond that is left out. No figure gets smaller. */
+void pki_stepper_add(pki_processor *sum, const pki_processor *more);
+
+/* ---- the collector: one thread that empties the rings now and then ---- */
 
 /* PK_ETHREAD. */
 pk_status pki_collect_start(pki_session *session);

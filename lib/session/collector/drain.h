@@ -1,7 +1,9 @@
-/* lib/session/collector/drain.h - from the rings to the file. All of it under the drain lock. */
+/* lib/session/collector/drain.h - from the rings to the file */
 #pragma once
 
 #include "session/session.h"
+
+/* ---- from the rings to the file. All of it under the drain lock ---- */
 
 /* Makes the output span and the trace file. */
 pk_status pki_drain_open(pki_session *s);
@@ -20,7 +22,7 @@ bool pki_drain_ended(pki_session *s);
 /* Ends the session for its threads: what they do from here on is left alone. */
 void pki_drain_seal(pki_session *s);
 
-/* Counts what was in the rings, not what their owners thought (lib/measure/fold/order.h). Sealed
+/* Counts what was in the rings, not what their owners thought (lib/measure/fold/walk.h). Sealed
  * and drained before. */
 void pki_drain_settle(pki_session *s);
 

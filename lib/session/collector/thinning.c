@@ -7,11 +7,10 @@
 #include "base/log.h"
 #include "core/thin.h"
 #include "measure/figure.h"
-#include "measure/thinned.h"
 #include "measure/thinning.h"
 #include "session/costs/events.h"
-#include "session/collector/toll.h"
-#include "session/service.h"
+#include "session/collector/collect.h"
+#include "session/session.h"
 
 /* CPU time of the process between two looks: soon at first, since what is not thinned yet may cost
  * more than all the rest of the run. */

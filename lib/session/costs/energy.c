@@ -1,5 +1,5 @@
 #include "session/costs/energy.h"
-#include "session/service.h"
+#include "session/session.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "measure/costs/energy.h"
+#include "measure/costs/sums.h"
 
 #define PERIOD 100000000u /* ns */
 #define ZONE_BYTES 64     /* of a zone's folder, its end included: others are passed over */

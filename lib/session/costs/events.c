@@ -1,5 +1,5 @@
 #include "session/costs/events.h"
-#include "session/service.h"
+#include "session/session.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "base/loader.h"
 #include "core/names.h"
 #include "session/activity.h"
-#include "session/service.h"
+#include "session/session.h"
 
 #define CLOSE_NS 50000u /* samples of a counter that are no new peak */
 

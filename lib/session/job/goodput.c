@@ -1,14 +1,5 @@
-/* lib/session/job/goodput.c - the state file of the job's life (goodput_path): what this run adds.
- *
- * One process writes it at a time: who holds its lock. Another one waits for it in the collector's
- * rounds, and its run begins when it has it. A line is appended by a single write, when the run
- * begins and ends, when a checkpoint is complete, when the training goes on from elsewhere, and in
- * time: at least once in a thousandth of the run's length (250 ms to 60 s), and once in a twentieth
- * of the session's (10 to 250 ms), so that of a run that is killed soon as little is unknown as of
- * a long one. A line that a full disk refuses is made up for by the next one.
- *
- * What stands in a line is goodput_account.h's. All under the drain lock.
- */
+#include "session/job/goodput.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,15 +9,183 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/files.h"
 #include "base/text.h"
-#include "measure/goodput/line.h"
-#include "out/target.h"
+#include "measure/goodput/goodput.h"
+#include "out/file.h"
 #include "session/collector/collect.h"
-#include "session/job/goodput_account.h"
-#include "session/service.h"
+#include "session/session.h"
+
+/* ---- the session's account of goodput (measure/goodput/goodput.h) ---- */
+
+static struct {
+    bool there;
+    pki_account account;
+    uint64_t origin; /* session ns 0 on CLOCK_MONOTONIC */
+    uint64_t seen_training, seen_hang;
+    pki_phases seen; /* the last time that they were known */
+} x;
+
+static uint64_t hang_since; /* the watchdog's word */
+
+void pki_goodput_hang(uint64_t since)
+{
+    pki_store_release(&hang_since, since);
+}
+
+static uint64_t in_session(uint64_t monotonic)
+{
+    return pki_saturating_sub(monotonic, x.origin);
+}
+
+/* Once for each hang, since a step that ends is its end, too. */
+static void account_hang(void)
+{
+    uint64_t since = pki_load_acquire(&hang_since); /* pairs with the watchdog's store */
+    if (since && since != x.seen_hang)
+        pki_account_hang(&x.account, in_session(since));
+    else if (!since && x.seen_hang)
+        pki_account_hang_over(&x.account, in_session(pki_monotonic_ns()));
+    x.seen_hang = since;
+}
+
+/* What has been announced since the last time. Under the fold lock. */
+static pki_phases account_phases(void)
+{
+    pki_phase_part parts[32];
+    pki_phases now = pki_phases_now(); /* first: what ends meanwhile is among the parts below */
+    size_t n;
+    account_hang();
+    if (!now.known)
+        return x.seen;
+    pki_account_phase(&x.account, in_session(now.since),
+                      now.open ? pki_part_of_phase(now.open) : 0);
+    while ((n = pki_phases_drain(parts, PKI_COUNT_OF(parts))) > 0)
+        for (size_t i = 0; i < n; i++)
+            pki_account_span_add(&x.account, in_session(parts[i].begin), in_session(parts[i].end),
+                                 pki_part_of_phase(parts[i].phase));
+    if (now.training_calls != x.seen_training)
+        pki_account_at(&x.account, now.training_at, now.training_index);
+    x.seen_training = now.training_calls;
+    return x.seen = now;
+}
+
+static void on_step(pki_fold *fold, const pki_step *step, uint64_t data)
+{
+    const pki_account_step s = {.index = step->index,
+                                .start = step->start,
+                                .duration = step->duration,
+                                .data = data,
+                                .kind = step->kind,
+                                .between = step->between};
+    (void)fold;
+    account_phases();
+    pki_account_add(&x.account, &s);
+}
+
+static void pki_goodput_account_hang(void)
+{
+    pki_fold_lock();
+    account_hang();
+    pki_fold_unlock();
+}
+
+/* Once the fold is open. before: how long the process has been there, ns. */
+/* behind the training in earlier runs */
+static void pki_goodput_account_begin(const pki_session *s, uint64_t before)
+{
+    x.seen.saved = -1;
+    pki_fold_lock();
+    x.origin = s->arena->header->clock.origin_ns;
+    pki_account_begin(&x.account, before, -1);
+    x.there = true;
+    pki_fold_now()->on_account[PKI_FOLD_GOODPUT] = on_step;
+    pki_fold_unlock();
+}
+
+static void pki_goodput_account_furthest(int64_t steps)
+{
+    pki_fold_lock();
+    x.account.furthest_before = steps;
+    pki_fold_unlock();
+}
+
+static pki_phases pki_goodput_account_phases(void)
+{
+    return x.seen;
+}
+
+/* Its figures as they are now; last: the run ends here. What is known of phases with them. */
+/* of the last time that they were known */
+/* between steps */
+static pki_phases pki_goodput_account_line(bool last, pki_life_line *l)
+{
+    pki_fold_lock();
+    uint64_t now = PKI_MAX(in_session(pki_monotonic_ns()), x.account.covered);
+    pki_phases seen = account_phases();
+    pki_account_parts(&x.account, now, last, l->parts);
+    l->unix_ns = pki_read_clock(CLOCK_REALTIME);
+    l->boot_ns = pki_read_clock(CLOCK_BOOTTIME);
+    l->up = x.account.before + now;
+    l->steps = x.account.steps;
+    l->recomputed = x.account.recomputed;
+    l->at = x.account.at_told ? (int64_t)x.account.at_step : x.account.at;
+    l->furthest = PKI_MAX(l->at, x.account.furthest_before);
+    pki_fold_unlock();
+    l->saves = seen.saves;
+    l->save_ns = seen.time[PK_PHASE_CHECKPOINT];
+    l->save_bytes = seen.save_bytes;
+    l->saved = seen.saved;
+    return seen;
+}
+
+void pki_goodput_fill(uint64_t now, bool last, pki_goodput_summary *out)
+{
+    if (!x.there)
+        return;
+    account_phases();
+    now = PKI_MAX(now, x.account.covered);
+    pki_account_parts(&x.account, now, last, out->parts);
+    out->up = x.account.before + now;
+    out->steps = x.account.steps;
+    out->recomputed = x.account.recomputed;
+}
+
+/* no further steps; what there is can still be read */
+/* nothing can be read any more */
+static void pki_goodput_account_stop(void)
+{
+    pki_fold_lock();
+    pki_fold *fold = pki_fold_now();
+    if (fold)
+        fold->on_account[PKI_FOLD_GOODPUT] = NULL;
+    pki_fold_unlock();
+}
+
+static void pki_goodput_account_forget(void)
+{
+    pki_goodput_account_stop();
+    x.there = false;
+}
+
+static void pki_goodput_account_after_fork(void)
+{
+    memset(&x, 0, sizeof x);
+    pki_store(&hang_since, (uint64_t)0);
+}
+
+/* ---- the state file of the job's life (goodput_path): what this run adds ---- */
+
+/* One process writes it at a time: who holds its lock. Another one waits for it in the collector's
+ * rounds, and its run begins when it has it. A line is appended by a single write, when the run
+ * begins and ends, when a checkpoint is complete, when the training goes on from elsewhere, and in
+ * time: at least once in a thousandth of the run's length (250 ms to 60 s), and once in a twentieth
+ * of the session's (10 to 250 ms), so that of a run that is killed soon as little is unknown as of
+ * a long one. A line that a full disk refuses is made up for by the next one.
+ *
+ * What stands in a line is goodput_account.h's. All under the drain lock. */
 
 #define FIRST_LEAST 10000000u
 #define FIRST_MOST 250000000u /* what the collector makes a round in without being asked */
@@ -47,13 +206,13 @@ static struct {
     uint64_t written_saves, written_training; /* what the last line knew of */
     uint64_t next;                            /* when the next one is due */
     pki_life_line line, not_mine;             /* not_mine: before the file was ours */
-} x = {.own.fd = -1};
+} file = {.own.fd = -1};
 
 /* ---- the line ---- */
 
 static uint64_t beat_of(uint64_t up)
 {
-    uint64_t first = (pki_monotonic_ns() - x.began) / FIRST_SHARE;
+    uint64_t first = (pki_monotonic_ns() - file.began) / FIRST_SHARE;
     first = PKI_MIN(PKI_MAX(first, FIRST_LEAST), FIRST_MOST);
     return PKI_MIN(PKI_MAX(up / BEAT_SHARE, first), BEAT_MOST);
 }
@@ -80,9 +239,9 @@ static void subtract(pki_life_line *l, const pki_life_line *off)
 
 static pki_phases fill(bool last)
 {
-    pki_phases heard = pki_goodput_account_line(last, &x.line);
-    x.line.beat = beat_of(x.line.up) + LATE;
-    subtract(&x.line, &x.not_mine);
+    pki_phases heard = pki_goodput_account_line(last, &file.line);
+    file.line.beat = beat_of(file.line.up) + LATE;
+    subtract(&file.line, &file.not_mine);
     return heard;
 }
 
@@ -90,9 +249,9 @@ static pki_phases fill(bool last)
  * put back. */
 static ssize_t write_at_end(const char *text, size_t n)
 {
-    ssize_t done = write(x.own.fd, text, n);
+    ssize_t done = write(file.own.fd, text, n);
     int error = errno;
-    lseek(x.own.fd, (off_t)x.own.mark, SEEK_SET);
+    lseek(file.own.fd, (off_t)file.own.mark, SEEK_SET);
     errno = error;
     return done;
 }
@@ -100,12 +259,12 @@ static ssize_t write_at_end(const char *text, size_t n)
 static bool append(const char *text, size_t n)
 {
     struct stat about;
-    if (!pki_own_check(&x.own) || fstat(x.own.fd, &about) != 0 ||
+    if (!pki_own_check(&file.own) || fstat(file.own.fd, &about) != 0 ||
         !pki_mem_may_grow((uint64_t)about.st_size + n))
         return false;
     ssize_t done = write_at_end(text, n);
     if (done >= 0 && (size_t)done < n) {
-        x.torn = done > 0 || x.torn;
+        file.torn = done > 0 || file.torn;
         errno = ENOSPC;
     }
     return done >= 0 && (size_t)done == n;
@@ -115,20 +274,20 @@ static void put(uint32_t why)
 {
     char text[PKI_LIFE_LINE + 1] = "\n";
     pki_phases heard = fill(why == PKI_LIFE_END);
-    x.line.why = why;
-    size_t n = pki_life_put(&x.line, text + 1);
-    if (append(x.torn ? text : text + 1, x.torn ? n + 1 : n)) {
-        x.torn = false;
-        x.error = 0;
-        x.line.n++;
-    } else if (errno != x.error) {
-        x.error = errno;
+    file.line.why = why;
+    size_t n = pki_life_put(&file.line, text + 1);
+    if (append(file.torn ? text : text + 1, file.torn ? n + 1 : n)) {
+        file.torn = false;
+        file.error = 0;
+        file.line.n++;
+    } else if (errno != file.error) {
+        file.error = errno;
         pki_log(PK_LOG_ERROR, "goodput_path: %s; the next line makes up for this one",
-                pki_own_why(x.error));
+                pki_own_why(file.error));
     }
-    x.written_saves = heard.saves;
-    x.written_training = heard.training_calls;
-    x.next = pki_monotonic_ns() + beat_of(x.line.up);
+    file.written_saves = heard.saves;
+    file.written_training = heard.training_calls;
+    file.next = pki_monotonic_ns() + beat_of(file.line.up);
 }
 
 /* ---- the file ---- */
@@ -175,9 +334,9 @@ static bool is_all(char c, const char *text, size_t n)
 static bool is_ours(char *text, off_t size)
 {
     size_t magic = sizeof PKI_LIFE_MAGIC - 1;
-    ssize_t n = pread(x.own.fd, text, TAIL, 0);
+    ssize_t n = pread(file.own.fd, text, TAIL, 0);
     if (n > 0 && n == size && is_all('\0', text, (size_t)n))
-        return ftruncate(x.own.fd, 0) == 0;
+        return ftruncate(file.own.fd, 0) == 0;
     return n == 0 || (n > 0 && memcmp(text, PKI_LIFE_MAGIC, PKI_MIN((size_t)n, magic)) == 0);
 }
 
@@ -188,9 +347,9 @@ static void read_last_lines(char *text, off_t size, int64_t *furthest)
     bool any = false;
     for (off_t end = size; end > 0 && !any;) {
         off_t from = end > TAIL ? end - TAIL : 0;
-        ssize_t n = pread(x.own.fd, text, (size_t)(end - from), from);
+        ssize_t n = pread(file.own.fd, text, (size_t)(end - from), from);
         if (end == size)
-            x.torn = n > 0 && text[n - 1] != '\n';
+            file.torn = n > 0 && text[n - 1] != '\n';
         any = read_lines(text, (size_t)PKI_MAX(n, 0), furthest);
         end = from ? from + PKI_LIFE_LINE : 0;
     }
@@ -200,9 +359,9 @@ static void read_last_lines(char *text, off_t size, int64_t *furthest)
 static bool read_tail(int64_t *furthest)
 {
     struct stat about;
-    char *text = fstat(x.own.fd, &about) == 0 ? malloc(TAIL) : NULL;
+    char *text = fstat(file.own.fd, &about) == 0 ? malloc(TAIL) : NULL;
     bool ours = text && is_ours(text, about.st_size);
-    if (ours && fstat(x.own.fd, &about) == 0)
+    if (ours && fstat(file.own.fd, &about) == 0)
         read_last_lines(text, about.st_size, furthest);
     free(text);
     return ours;
@@ -222,30 +381,30 @@ static uint64_t number_of_run(const pki_session *s)
 static void begin_line(const pki_session *s)
 {
     const pki_world *w = &s->config.world;
-    x.line = (pki_life_line){.run = number_of_run(s),
-                             .boot = *w->clock ? pki_hash(w->clock, strlen(w->clock), 0) : 0,
-                             .rank = (uint64_t)w->rank,
-                             .pid = w->pid};
+    file.line = (pki_life_line){.run = number_of_run(s),
+                                .boot = *w->clock ? pki_hash(w->clock, strlen(w->clock), 0) : 0,
+                                .rank = (uint64_t)w->rank,
+                                .pid = w->pid};
 }
 
 /* False: another process holds it. */
 static bool lock_file(void)
 {
     int64_t furthest = -1;
-    if (!pki_own_lock(&x.own) && (errno == EAGAIN || errno == EACCES))
+    if (!pki_own_lock(&file.own) && (errno == EAGAIN || errno == EACCES))
         return false;
-    x.held = read_tail(&furthest);
+    file.held = read_tail(&furthest);
     pki_goodput_account_furthest(furthest);
-    if (x.held)
+    if (file.held)
         put(PKI_LIFE_START);
     return true;
 }
 
 static void close_file(void)
 {
-    if (x.on)
-        pki_own_close(&x.own);
-    x.on = x.held = false;
+    if (file.on)
+        pki_own_close(&file.own);
+    file.on = file.held = false;
 }
 
 static void let_go(void)
@@ -256,19 +415,19 @@ static void let_go(void)
 
 static void after_fork(void)
 {
-    pki_own_close(&x.own);
-    memset(&x, 0, sizeof x);
-    x.own.fd = -1;
+    pki_own_close(&file.own);
+    memset(&file, 0, sizeof file);
+    file.own.fd = -1;
     pki_goodput_account_after_fork();
 }
 
 static void wait_for_file(void)
 {
-    x.not_mine = (pki_life_line){0};
+    file.not_mine = (pki_life_line){0};
     (void)fill(false);
-    x.not_mine = x.line;
-    x.next = pki_monotonic_ns() + WAIT;
-    if (lock_file() && !x.held) {
+    file.not_mine = file.line;
+    file.next = pki_monotonic_ns() + WAIT;
+    if (lock_file() && !file.held) {
         pki_log(PK_LOG_ERROR,
                 "goodput_path: is no state file of perfkit any more; it is left alone");
         let_go();
@@ -292,17 +451,17 @@ static pk_status open_goodput(pki_session *s)
     if (!pki_target_is_free(path))
         return why_not(path, errno);
     int fd = pki_fd_open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0666);
-    if (fd < 0 || !pki_own_adopt(&x.own, fd))
+    if (fd < 0 || !pki_own_adopt(&file.own, fd))
         return why_not(path, errno);
-    x.on = true;
-    x.began = pki_monotonic_ns();
+    file.on = true;
+    file.began = pki_monotonic_ns();
     begin_line(s);
     pki_goodput_account_begin(s, before_session());
     if (!lock_file()) {
         pki_log(PK_LOG_WARNING,
                 "goodput %s: another process writes it; this run begins there when that one ends",
                 path);
-    } else if (!x.held) {
+    } else if (!file.held) {
         let_go();
         return pki_fail(PK_EINVAL, "goodput %s: is another kind of file, and is left as it is",
                         path);
@@ -313,31 +472,31 @@ static pk_status open_goodput(pki_session *s)
 static void write_in_time(pki_session *s)
 {
     (void)s;
-    if (!x.on)
+    if (!file.on)
         return;
     pki_phases now = pki_phases_now();
-    bool news =
-        now.known && (now.saves != x.written_saves || now.training_calls != x.written_training);
+    bool news = now.known &&
+                (now.saves != file.written_saves || now.training_calls != file.written_training);
     pki_goodput_account_hang();
-    if (pki_monotonic_ns() >= x.next || (news && x.held)) {
-        if (x.held)
+    if (pki_monotonic_ns() >= file.next || (news && file.held)) {
+        if (file.held)
             put(PKI_LIFE_BEAT);
         else
             wait_for_file();
     }
-    if (x.next - x.began < FIRST_SHARE * (uint64_t)FIRST_MOST)
-        pki_collect_within(pki_saturating_sub(x.next, pki_monotonic_ns()) + 1);
+    if (file.next - file.began < FIRST_SHARE * (uint64_t)FIRST_MOST)
+        pki_collect_within(pki_saturating_sub(file.next, pki_monotonic_ns()) + 1);
 }
 
 static void write_last(pki_session *s)
 {
     (void)s;
-    if (x.on && !x.held)
+    if (file.on && !file.held)
         wait_for_file();
-    if (x.on && x.held)
+    if (file.on && file.held)
         put(PKI_LIFE_END);
     uint64_t missed = pki_goodput_account_phases().missed;
-    if (x.on && missed)
+    if (file.on && missed)
         pki_log(PK_LOG_WARNING,
                 "goodput_path: %llu announcements of phases found no room: what they would have "
                 "parted counts as other time",
@@ -349,11 +508,11 @@ static void write_last(pki_session *s)
 /* Of the last line, which makes up for those before it. */
 static pk_status status_of_file(void)
 {
-    if (!x.error)
+    if (!file.error)
         return PK_OK;
-    return pki_fail(pki_status_of_errno(x.error),
+    return pki_fail(pki_status_of_errno(file.error),
                     "goodput %s: %s; what the run did after its last line is missing",
-                    pki_the_session.config.goodput, pki_own_why(x.error));
+                    pki_the_session.config.goodput, pki_own_why(file.error));
 }
 
 static void abandon(pki_session *s)

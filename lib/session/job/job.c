@@ -13,10 +13,9 @@
 #include "out/report/report.h"
 #include "session/collector/collect.h"
 #include "session/collector/drain.h"
-#include "session/report/report_file.h"
 #include "session/report/run.h"
-#include "session/stop.h"
-#include "session/service.h"
+#include "session/control.h"
+#include "session/session.h"
 
 /* What waits, under the control lock. */
 static struct {

@@ -14,8 +14,8 @@
 #include "base/log.h"
 #include "core/names.h"
 #include "measure/steps/steps.h"
-#include "session/captures/requests.h"
-#include "session/service.h"
+#include "session/captures/captures.h"
+#include "session/session.h"
 
 #define BOX 16u
 

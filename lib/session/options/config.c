@@ -1,23 +1,297 @@
 #include "session/options/config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "history/history.h"
 #include "out/gz.h"
-#include "session/options/config_captures.h"
-#include "session/options/config_collector.h"
-#include "session/options/config_goodput.h"
-#include "session/options/config_log.h"
-#include "session/operator.h"
-#include "session/options/config_text.h"
-#include "session/report/limits.h"
-#include "session/report/environment.h"
+#include "session/captures/capture_file.h"
+#include "session/control.h"
+#include "session/report/run.h"
+
+/* ---- options that are text ---- */
+
+pki_config_text pki_config_text_of(const char *given, const char *field, const char *variable)
+{
+    if (given)
+        return (pki_config_text){*given ? given : NULL, field};
+    return (pki_config_text){pki_variable(variable), variable};
+}
+
+/* A path with its %-fields filled in; "" without a text. PK_EINVAL names what is wrong with it. */
+static pk_status pki_config_path(pki_config_text pattern, const pki_world *world,
+                                 char path[PATH_MAX])
+{
+    char bad;
+    const pki_path_fields fields = {world->rank, (int)world->pid, world->host};
+    path[0] = 0;
+    if (!pattern.text || pki_path_expand(path, PATH_MAX, pattern.text, &fields, &bad))
+        return PK_OK;
+    if (bad == '%')
+        return pki_fail(PK_EINVAL, "%s: a %% at its end (%%%% is one that stays)", pattern.source);
+    if (bad)
+        return pki_fail(PK_EINVAL, "%s: %%%c is none of %%r, %%p, %%h and %%%%", pattern.source,
+                        bad);
+    return pki_fail(PK_EINVAL, "%s is longer than a path can be", pattern.source);
+}
+
+/* ---- log, log_user, log_level, and PK_LOG ---- */
+
+static pk_status read_level(const pk_options *o, pk_log_level *level)
+{
+    static const char *const names[] = {"", "error", "warning", "info", "debug"};
+    const char *text = o->log_level ? NULL : pki_variable("PK_LOG_LEVEL");
+    *level = (pk_log_level)o->log_level;
+    if (o->log_level > PK_LOG_DEBUG)
+        return pki_fail(PK_EINVAL, "log_level %u is no pk_log_level", o->log_level);
+    if (!text)
+        return PK_OK;
+    for (unsigned i = PK_LOG_ERROR; i <= PK_LOG_DEBUG; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *level = (pk_log_level)i;
+            return PK_OK;
+        }
+    return pki_fail(PK_EINVAL, "PK_LOG_LEVEL=%.40s is none of error, warning, info and debug",
+                    text);
+}
+
+/* First of all, so that what is wrong with the others is logged. */
+static pk_status pki_config_log(const pk_options *o)
+{
+    pk_log_level level;
+    const char *where = o->log ? NULL : pki_variable("PK_LOG");
+    bool to_stderr = where && strcmp(where, "stderr") == 0;
+    pki_log_to(to_stderr ? pki_log_to_stderr : o->log, o->log_user, PK_LOG_DEFAULT);
+    if (where && !to_stderr && strcmp(where, "off") != 0)
+        return pki_fail(PK_EINVAL, "PK_LOG=%.40s is neither stderr nor off", where);
+    pk_status status = read_level(o, &level);
+    if (!status)
+        pki_log_to(to_stderr ? pki_log_to_stderr : o->log, o->log_user, level);
+    return status;
+}
+
+/* ---- what of a configuration is about the history and its captures ---- */
+
+#define STEPS_DEFAULT 32u /* where there are captures */
+
+static pk_status read_clauses(pki_config *c, pki_config_text capture)
+{
+    char why[160];
+    if (!capture.text)
+        return PK_OK;
+    if (!pki_clauses_parse(capture.text, &c->capture, why, sizeof why))
+        return pki_fail(PK_EINVAL, "%s: %s", capture.source, why);
+    uint64_t longest = pki_clauses_longest(&c->capture),
+             wanted = PKI_MAX(longest + 8, STEPS_DEFAULT);
+    if (c->history_steps && c->history_steps < longest)
+        return pki_fail(PK_EINVAL, "%s: a capture of %llu steps, and history_steps is %u",
+                        capture.source, (unsigned long long)longest, c->history_steps);
+    if (!c->history_steps)
+        c->history_steps = (uint32_t)wanted;
+    return PK_OK;
+}
+
+static pk_status read_pattern(pki_config *c, pki_config_text path)
+{
+    char kept[PATH_MAX], bad;
+    const pki_path_fields fields = {c->world.rank, (int)c->world.pid, c->world.host};
+    if (!pki_capture_path_prepare(path.text, kept) ||
+        (!pki_path_expand(c->capture_path, PATH_MAX, kept, &fields, &bad) && !bad))
+        return pki_fail(PK_EINVAL, "%s is longer than a path can be", path.source);
+    if (!pki_path_expand(c->capture_path, PATH_MAX, kept, &fields, &bad))
+        return pki_fail(PK_EINVAL, "%s: %%%c is none of %%s, %%r, %%p, %%h and %%%%", path.source,
+                        bad);
+    if (!pki_capture_path_is_one(c->capture_path))
+        return pki_fail(PK_EINVAL, "%s has no %%s: each capture would replace the one before",
+                        path.source);
+    return PK_OK;
+}
+
+/* With a trace all that is kept is in it, too. */
+static bool name_history(pki_config *c)
+{
+    return c->trace[0] || pki_capture_path_expand(c->capture_path, "history", c->history);
+}
+
+/* A trace shows all steps, and with a history alone nobody says which: CUPTI records all the time.
+ * Where only captures are kept, what it would record otherwise is thrown away. */
+static void read_kernels(pki_config *c)
+{
+    pki_clauses *k = &c->capture;
+    bool any =
+        k->slow != 0 || k->range_count || k->every || k->cycle.active || k->request || k->straggler;
+    bool unsaid = k->kernels == PKI_KERNELS_UNSAID;
+    c->cupti_armed =
+        !c->cupti_window && (k->kernels == PKI_KERNELS_ARMED || (unsaid && any && !c->trace[0]));
+    uint64_t room = c->history_steps - PKI_MIN(c->history_steps, PKI_CAPTURE_BEFORE + 1);
+    k->behind = PKI_MIN(k->behind, room);
+}
+
+/* Behind all numbers and paths. PK_EINVAL names the option and what is wrong with it. */
+static pk_status pki_config_captures(pki_config *c, const pk_options *o)
+{
+    const pki_config_text capture = pki_config_text_of(o->capture, "capture", "PK_CAPTURE");
+    const pki_config_text path =
+        pki_config_text_of(o->capture_path, "capture_path", "PK_CAPTURE_PATH");
+    const pki_config_text usual = {"run-%r-%s.json", "capture_path"};
+    pk_status s = read_clauses(c, capture);
+    if (s || !c->history_steps)
+        return s;
+    read_kernels(c);
+    if (!path.text && c->trace[0] && !pki_capture_path_derive(c->trace, c->capture_path))
+        return pki_fail(PK_EINVAL, "trace_path is longer than a path can be");
+    if (path.text || !c->trace[0])
+        s = read_pattern(c, path.text ? path : usual);
+    c->capture_compressed = pki_ends_with(c->capture_path, ".gz");
+    if (!s && c->capture_compressed && !pki_gz_available())
+        return pki_fail(PK_ENOTSUP, "%s %s: this build has no zlib", path.source, c->capture_path);
+    if (!s && !name_history(c))
+        return pki_fail(PK_EINVAL, "%s is longer than a path can be", path.source);
+    return s;
+}
+
+/* ---- who empties the rings, and where ---- */
+
+static bool read_processor(const char **at, unsigned long *number)
+{
+    char *end;
+    if (**at < '0' || **at > '9')
+        return false;
+    *number = strtoul(*at, &end, 10);
+    *at = end;
+    return *number < CPU_SETSIZE;
+}
+
+/* "3" or "0-3" */
+static bool read_range(const char **at, cpu_set_t *set)
+{
+    unsigned long first, last;
+    if (!read_processor(at, &first))
+        return false;
+    last = first;
+    if (**at == '-') {
+        (*at)++;
+        if (!read_processor(at, &last) || last < first)
+            return false;
+    }
+    for (unsigned long i = first; i <= last; i++)
+        CPU_SET(i, set);
+    return true;
+}
+
+static bool read_list(const char *text, cpu_set_t *set)
+{
+    CPU_ZERO(set);
+    for (const char *at = text; read_range(&at, set); at++)
+        if (*at != ',')
+            return *at == '\0';
+    return false;
+}
+
+#define OVERHEAD_MOST 0.5
+
+/* "0.01", in every locale: digits, then perhaps a point and digits. */
+static bool read_share(const char *text, double *share)
+{
+    double digit = 1;
+    *share = 0;
+    for (; *text >= '0' && *text <= '9'; text++)
+        *share = *share * 10 + (*text - '0');
+    if (*text == '.')
+        for (text++; *text >= '0' && *text <= '9'; text++)
+            *share += (*text - '0') * (digit /= 10);
+    return *text == '\0';
+}
+
+static pk_status read_overhead(pki_config *c, double given)
+{
+    const char *text = given != 0 ? NULL : pki_variable("PK_OVERHEAD_MAX");
+    const char *source = text ? "PK_OVERHEAD_MAX" : "overhead_max";
+    c->overhead_max = given;
+    if (text && !read_share(text, &c->overhead_max))
+        return pki_fail(PK_EINVAL, "%s=%.60s is no number such as 0.01", source, text);
+    if (!(c->overhead_max >= 0 && c->overhead_max <= OVERHEAD_MOST))
+        return pki_fail(PK_EINVAL, "%s is a share of the CPU time, and has to be from 0 to 0.5",
+                        source);
+    return PK_OK;
+}
+
+/* PK_EINVAL names the option and what is wrong with it. */
+static pk_status pki_config_collector(pki_config *c, const pk_options *o)
+{
+    const pki_config_text who = pki_config_text_of(o->collector, "collector", "PK_COLLECTOR");
+    const pki_config_text where =
+        pki_config_text_of(o->collector_cpus, "collector_cpus", "PK_COLLECTOR_CPUS");
+    c->no_collector = who.text && strcmp(who.text, "none") == 0;
+    if (who.text && !c->no_collector && strcmp(who.text, "thread") != 0)
+        return pki_fail(PK_EINVAL, "%s: %.20s is neither thread nor none", who.source, who.text);
+    c->collector_placed = where.text != NULL;
+    if (where.text && !read_list(where.text, &c->collector_cpus))
+        return pki_fail(PK_EINVAL, "%s: %.60s is no list of processors, as 0-3,8", where.source,
+                        where.text);
+    return read_overhead(c, o->overhead_max);
+}
+
+/* ---- goodput_path, costs ---- */
+
+static pk_status read_costs(pki_config *c, const pk_options *o)
+{
+    const pki_config_text costs = pki_config_text_of(o->costs, "costs", "PK_COSTS");
+    const struct {
+        const char *name;
+        bool *wanted;
+    } all[] = {{"io", &c->costs_io},
+               {"energy", &c->costs_energy},
+               {"memory", &c->costs_memory},
+               {"hardware", &c->costs_hardware},
+               {"software", &c->costs_software},
+               {"topdown", &c->costs_topdown}};
+    for (const char *p = costs.text; p && *p;) {
+        size_t n = strcspn(p, ","), i = 0;
+        while (i < PKI_COUNT_OF(all) && (strlen(all[i].name) != n || memcmp(p, all[i].name, n)))
+            i++;
+        if (i == PKI_COUNT_OF(all))
+            return pki_fail(PK_EINVAL,
+                            "%s: '%.*s' is not io, energy, memory, hardware, software or topdown",
+                            costs.source, (int)(n < 40 ? n : 40), p);
+        *all[i].wanted = true;
+        p += n + (p[n] == ',');
+    }
+    return PK_OK;
+}
+
+/* Has each rank a path of its own? (%%r is no %r.) */
+static bool has_rank(pki_config_text path, const pki_config *c)
+{
+    pki_world other = c->world;
+    char theirs[PATH_MAX];
+    other.rank++;
+    return pki_config_path(path, &other, theirs) == PK_OK && strcmp(theirs, c->goodput) != 0;
+}
+
+/* Once the world and the other paths are known. */
+static pk_status pki_config_goodput(pki_config *c, const pk_options *o)
+{
+    const pki_config_text path =
+        pki_config_text_of(o->goodput_path, "goodput_path", "PK_GOODPUT_PATH");
+    const char *const others[] = {c->trace, c->report, c->arena, c->windows, c->metrics};
+    pk_status s = pki_config_path(path, &c->world, c->goodput);
+    c->goodput_of_each = !s && has_rank(path, c);
+    for (size_t i = 0; !s && c->goodput[0] && i < sizeof others / sizeof *others; i++)
+        if (strcmp(c->goodput, others[i]) == 0)
+            s = pki_fail(PK_EINVAL, "%s %s: another file of this session has the same", path.source,
+                         c->goodput);
+    return s ? s : read_costs(c, o);
+}
+
+/* ---- pk_options and the environment, checked and resolved ---- */
 
 #define SMALLEST_OPTIONS 8 /* size and the field behind it */
 #define LARGEST_OPTIONS 65536

@@ -1,16 +1,29 @@
-/* lib/session/options/config.h - pk_options and the environment, checked and resolved. */
-#ifndef PKI_SESSION_CONFIG_H
-#define PKI_SESSION_CONFIG_H
+/* lib/session/options/config.h - pk_options and the environment, checked and resolved */
+#pragma once
+
+#include <pk/session.h>
+#include <pk/status.h>
 
 #include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
 
-#include <pk/session.h>
-
 #include "base/process.h"
 #include "capture/capture.h"
-#include "measure/machine/peak.h"
+#include "measure/machine/roofline.h"
+
+/* ---- options that are text ---- */
+
+/* An option's text, NULL for none, and what it is called. */
+typedef struct pki_config_text {
+    const char *text, *source;
+} pki_config_text;
+
+/* What an option or, without one, its variable says, and which of the two it is. An empty option
+ * asks for the default whatever the variable says. */
+pki_config_text pki_config_text_of(const char *given, const char *field, const char *variable);
+
+/* ---- pk_options and the environment, checked and resolved ---- */
 
 #define PKI_MEMORY_DEFAULT ((uint64_t)1 << 30)
 #define PKI_MEMORY_LEAST ((uint64_t)4 << 20)
@@ -21,7 +34,7 @@
 
 typedef struct pki_config {
     uint32_t ring_records;
-    bool spares; /* a full ring may reach further (session/collector/spares.h) */
+    bool spares; /* a full ring may reach further (session/collector/drain.h) */
     uint64_t
         memory_bytes; /* 0: PKI_MEMORY_DEFAULT, or less where the process may not have as much */
     uint64_t trace_max_bytes;
@@ -83,5 +96,3 @@ typedef struct pki_config {
 
 /* Also sets where messages go. PK_EINVAL names the option or variable and what is wrong with it. */
 pk_status pki_config_read(pki_config *config, const pk_options *options);
-
-#endif

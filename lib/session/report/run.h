@@ -1,8 +1,59 @@
-/* lib/session/report/run.h - what a session says about itself. */
-#ifndef PKI_SESSION_RUN_H
-#define PKI_SESSION_RUN_H
+/* lib/session/report/run.h - what a session says about itself: counts, environment, limits, its
+ * report */
+#pragma once
 
+#include <pk/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "measure/environment.h"
+#include "measure/summary.h"
+#include "session/options/config.h"
 #include "session/session.h"
+
+/* ---- a summary into the place that report_path names ---- */
+
+/* Can there be a report? Asked at the start: a run that ends without one is too late to learn it.
+ */
+pk_status pki_report_check(const char *path);
+
+/* path "": nowhere; "-": text on stderr. */
+pk_status pki_report_file(const pki_summary *summary, const char *path, bool json);
+
+/* A report in memory, in a block of its own; NULL without memory. */
+typedef int pki_report_function(const pki_summary *summary, FILE *file);
+char *pki_report_as(pki_report_function *report, const pki_summary *summary, size_t *bytes);
+
+/* The JSON report on one line, in a block of its own; NULL without memory. */
+char *pki_report_line(const pki_summary *summary, size_t *bytes);
+
+/* ---- machine and build, for the report and for captures ---- */
+
+/* Read at the end, and by the thread that writes captures: nothing of it is on the way of a
+ * recording thread or of the collector. */
+
+/* PK_ENVIRONMENT: on or off. */
+pk_status pki_environment_config(pki_config *c);
+
+/* False: no memory. */
+bool pki_environment_fill(const pki_config *c, pki_environment *out);
+
+/* ---- the run beside what its machine can do ---- */
+
+/* The option `peak`. */
+pk_status pki_limits_config(pki_config *config, const pk_options *options);
+
+/* Regions that can be held against the machine's limits are, if there is its file; one that was
+ * named and is none is said in the log. So are the steps that have announced their operations, and
+ * why not, if their peak is not known. False without memory. */
+bool pki_limits_fill(const pki_config *config, pki_summary *summary);
+
+/* That peak, of a process that so many devices work for. It reads files. */
+void pki_limits_peak(const pki_config *config, size_t gpus, pki_peak *peak);
+
+/* ---- what a session says about itself ---- */
 
 /* For the trace's head. Under the drain lock. */
 void pki_run_describe(const pki_session *session, bool complete, pki_chrome_run *run);
@@ -31,5 +82,3 @@ bool pki_run_summarise_so_far(const pki_session *session, pki_summary *summary);
 pk_status pki_run_recorded_any(const pki_session *session);
 
 const char *pki_clock_name(uint32_t monotonic);
-
-#endif

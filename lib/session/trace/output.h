@@ -1,20 +1,18 @@
-/* lib/session/trace/output.h - the output span in the arena, and the way from there to the file.
- *
- * What the file holds, what waits in the span and how far each ring has been taken change together
- * (lib/core/arena.h): events are put into the span at will, and count once they are committed. All
- * of it under the drain lock.
- */
+/* lib/session/trace/output.h - from the output span in the arena to the file, and what stands at
+ * its end */
 #pragma once
+
+#include <stddef.h>
 
 #include "session/session.h"
 
-#define PKI_TRACE_GONE_TEXT "it was deleted or replaced while it was written"
+/* ---- the output span in the arena, and the way from there to the file ---- */
+
+/* What the file holds, what waits in the span and how far each ring has been taken change together
+ * (lib/core/arena.h): events are put into the span at will, and count once they are committed. All
+ * of it under the drain lock. */
 
 #define PKI_OUTPUT_BYTES ((size_t)1 << 20)
-
-/* Events go to the file in pieces of so many bytes: what is written soon is still in the cache of
- * the processor that has formatted it. */
-#define PKI_OUTPUT_PIECE ((size_t)128 << 10)
 
 /* A file of several (rotate.h) is closed when it has no more room than this; its last line needs
  * some, too. */
@@ -82,3 +80,20 @@ const char *pki_output_error_text(const pki_session *s, pk_status status);
 
 /* Events and bytes written, events that are in no file. */
 void pki_output_counts(const pki_session *s, pk_counts *counts);
+
+/* ---- what stands behind the events of a trace ---- */
+
+/* The report, and members that are not known when the head is written, such as the devices that a
+ * backend has met.
+ *
+ * Under the drain lock. A run that is killed has none of it. */
+
+/* A member of the document, in the place of an earlier one with that key; both are copied. key is
+ * plain ASCII, json a whole value. Without memory there is none. */
+void pki_tail_set(const char *key, const char *json);
+
+/* What closes the document, with this report; to be freed. NULL without memory. */
+char *pki_tail_text(const char *report, size_t report_bytes, size_t *bytes);
+
+/* The session's part. */
+void pki_tail_reset(void);

@@ -12,8 +12,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "out/file.h"
-#include "out/target.h"
-#include "session/captures/capture_path.h"
+#include "session/captures/capture_file.h"
 
 #define ATTEMPTS 10        /* at a name that others are after, too */
 #define OF_ADDRESS_SPACE 8 /* an eighth of it */

@@ -8,12 +8,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "out/part_name.h"
-#include "out/target.h"
+#include "out/file.h"
 #include "session/activity.h"
 #include "session/trace/output.h"
 #include "session/report/run.h"
-#include "session/trace/tail.h"
 
 /* A file that was made, so that nobody else's is removed. */
 typedef struct made {

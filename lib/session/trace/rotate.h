@@ -1,7 +1,7 @@
 /* lib/session/trace/rotate.h - a trace in several files, each one whole by itself.
  *
  * The trace's path names the file that is written. Before it would be larger than
- * trace_rotate_bytes it is closed, between two events, gets a part's name (out/part_name.h), and
+ * trace_rotate_bytes it is closed, between two events, gets a part's name (out/file.h), and
  * another file takes its place: head, threads and tracks by name, and, where devices are measured,
  * the mark that says so. An event stands in the file that was written when it ended.
  *

@@ -1,16 +1,4 @@
-/* lib/session/windows/windows.c - the figures of a run that goes on for weeks, window by window,
- * into a file (windows_path).
- *
- * Windows are cut where steps are folded (measure/window/seal.h). Here they get what the session
- * knows of the process, their verdicts, and become lines of a file of bounded size (out/rolling.h):
- * in pieces of about a millisecond, a piece in a round of the collector, since rings have to be
- * emptied meanwhile; while there is more to write, rounds follow each other soon, so that windows
- * that come fast are written as fast, and a kill costs no more than what has just ended. What a
- * full disk refuses is tried again every second; until then windows wait, and when there are many
- * the one that runs grows, so nothing is lost unless the run ends.
- *
- * All of it under the drain lock.
- */
+/* lib/session/windows/windows.c - the figures of a run that goes on for weeks, window by window */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,16 +8,88 @@
 #include "measure/window/complete.h"
 #include "measure/window/merge.h"
 #include "measure/window/seal.h"
-#include "out/rolling.h"
-#include "out/target.h"
+#include "out/file.h"
 #include "out/window/write.h"
-#include "session/report/limits.h"
-#include "session/windows/metrics.h"
-#include "session/report/run.h"
 #include "session/collector/collect.h"
-#include "session/collector/toll.h"
-#include "session/windows/window_costs.h"
-#include "session/service.h"
+#include "session/costs/energy.h"
+#include "session/costs/gpu_memory.h"
+#include "session/costs/io.h"
+#include "session/costs/memory.h"
+#include "session/job/goodput.h"
+#include "session/report/run.h"
+#include "session/session.h"
+#include "session/windows/metrics.h"
+
+/* ---- what a window cost beside time ---- */
+
+/* What the session has found out since the window before.
+ *
+ * As of the collector's last look, as counts and toll of a window are; the last window has all. All
+ * under the drain lock. */
+
+static pki_window_costs window_costs_before;
+
+static uint64_t end_of(const pki_session *s, const pki_window *window)
+{
+    return window->last ? s->stop_ns
+                        : pki_clock_ns(&s->arena->header->clock, pki_ticks(s->config.monotonic));
+}
+
+/* Of the session so far. */
+static bool read_now(const pki_session *s, const pki_window *window, pki_window_costs *now)
+{
+    pki_summary all = {.threads = window->threads, .thread_count = window->thread_count};
+    bool done = pki_io_summarise(s, &all) && pki_gpu_memory_so_far(&now->gpu_memory);
+    now->io = all.io;
+    now->memory = pki_memory_so_far();
+    pki_fold_lock();
+    done = pki_energy_so_far(&now->energy) && done;
+    pki_goodput_fill(end_of(s, window), window->last, &now->goodput);
+    pki_fold_unlock();
+    return done;
+}
+
+/* Once its threads are in it. False without memory: the next one has it. */
+static bool pki_window_add_costs(const pki_session *s, pki_window *window)
+{
+    pki_window_costs now = {0};
+    bool done = read_now(s, window, &now) &&
+                pki_window_costs_more(&now, &window_costs_before, &window->costs);
+    if (!done) {
+        pki_window_costs_finish(&now);
+        return false;
+    }
+    pki_window_costs_finish(&window_costs_before);
+    window_costs_before = now;
+    pki_gpu_memory_cut();
+    return true;
+}
+
+static void pki_window_costs_forget(void)
+{
+    pki_window_costs_finish(&window_costs_before);
+}
+
+/* What is there may be half of something. */
+static void pki_window_costs_after_fork(void)
+{
+    memset(&window_costs_before, 0, sizeof window_costs_before);
+}
+
+/* ---- windows ---- */
+
+/* The figures of a run that goes on for weeks, window by window,
+ * into a file (windows_path).
+ *
+ * Windows are cut where steps are folded (measure/window/seal.h). Here they get what the session
+ * knows of the process, their verdicts, and become lines of a file of bounded size (out/file.h):
+ * in pieces of about a millisecond, a piece in a round of the collector, since rings have to be
+ * emptied meanwhile; while there is more to write, rounds follow each other soon, so that windows
+ * that come fast are written as fast, and a kill costs no more than what has just ended. What a
+ * full disk refuses is tried again every second; until then windows wait, and when there are many
+ * the one that runs grows, so nothing is lost unless the run ends.
+ *
+ * All of it under the drain lock. */
 
 #define PIECE_NS 1000000u
 #define PAUSE_NS 4000000u /* between two pieces: a fifth of a processor at most */

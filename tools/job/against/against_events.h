@@ -1,5 +1,5 @@
 /* tools/job/against/against_events.h - events of calls of a job beside those of another one: what
- * differs by more than the errors of both samples (measure/costs/beside.h). What two runs differ by
+ * differs by more than the errors of both samples (measure/costs/events.h). What two runs differ by
  * anyway is not in these errors, so none of it makes a job slower. */
 #pragma once
 

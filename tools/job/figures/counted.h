@@ -12,7 +12,7 @@
 #pragma once
 
 #include "job/job.h"
-#include "measure/costs/beside.h"
+#include "measure/costs/events.h"
 #include "out/json_write.h"
 
 typedef struct job_counted {

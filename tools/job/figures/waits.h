@@ -15,7 +15,7 @@
  *     early reduce     of all to one:       min over other ranks of s - a(root)
  *
  * In a call that blocks a = s; a request waits at its end, for as long as the program waited for
- * it. Operations are those that all their ranks chose alike (comm/figures/sequences.h), and sums
+ * it. Operations are those that all their ranks chose alike (comm/figures/figures.h), and sums
  * are scaled up by how many were not chosen. Clocks of different nodes are bounded as in `pk
  * merge`; a wait that is not longer than the two clocks' doubt is not counted.
  *

@@ -3,7 +3,7 @@
  *
  * Both halves are over when the call is, so a wait of the receive looks like one of the send, too.
  * What is beyond the moment that the receive waited for is the send's. Where the receive was not
- * chosen (comm/figures/sequences.h), the share that is beyond is that of the rank's other calls;
+ * chosen (comm/figures/figures.h), the share that is beyond is that of the rank's other calls;
  * without any, nothing is.
  */
 #pragma once

@@ -3,7 +3,7 @@
  * Who waits for 26 requests at once (MPI_Waitall) waits once, and not 26 times: of operations that
  * a rank waits for at the same moment the moment belongs to the one that kept it waiting longest.
  *
- * Operations that were not chosen (comm/figures/sequences.h) are scaled up from those that were.
+ * Operations that were not chosen (comm/figures/figures.h) are scaled up from those that were.
  * That alone would count such a wait as often as requests were chosen of it, so what all chosen
  * operations stand for together is compared with what the rank waited, which its file tells of all
  * operations, each moment once: messages and collectives apart, of which the latter wait alone as a

@@ -8,7 +8,7 @@
 
 #include "core/arena.h"
 #include "load/load.h"
-#include "measure/goodput/line.h"
+#include "measure/goodput/goodput.h"
 #include "memory.h"
 #include "out/report/report.h"
 #include "read/scan.h"

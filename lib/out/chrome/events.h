@@ -1,0 +1,75 @@
+/* lib/out/chrome/events.h - events of devices, operations, spans and requests */
+#pragma once
+
+#include "comm/model/operation.h"
+#include "core/activity.h"
+#include "core/arena.h"
+#include "out/chrome/chrome.h"
+
+/* ---- what an operation on a communicator says of itself in the trace ---- */
+
+/* The arguments that PyTorch's profiler gives a collective and HTA reads, the same for a record and
+ * for what a backend has seen. */
+
+/* Appends the arguments, each with a comma before it. At most PKI_OPERATION_BYTES. */
+#define PKI_OPERATION_BYTES 2200
+char *pki_chrome_put_operation(char *p, const pki_chrome *chrome, const pki_operation *operation);
+
+/* The same for a record, and the region around; `more` is its second slot, tag the message's
+ * (PKI_TAGGED). */
+char *pki_chrome_put_recorded(char *p, const pki_chrome *chrome, const pki_record *more,
+                              uint64_t tag);
+
+/* An operation of its own, which may overlap with others: a pair of asynchronous events, each
+ * preceded by ",\n". Returns the length. */
+size_t pki_chrome_operation(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
+                            const pki_record *record, const pki_record *more);
+
+/* How far a communicator has come: an instant of the process, of category "perfkit", preceded by
+ * ",\n". */
+#define PKI_CHROME_PROGRESS "communicator"
+size_t pki_chrome_progress(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint64_t ns,
+                           const pki_comms_entry *entry);
+
+/* ---- activity ---- */
+
+/* Activities of devices and libraries as Chrome trace events, in the
+ * words of PyTorch's profiler, which its tools (HTA) read. docs/internals/trace-format.md lists the
+ * fields.
+ *
+ * Threads: any; nothing is kept. Failure: none; what does not fit into an event is left out. */
+
+/* An X event, and one end of an arrow if the activity is tied to another; preceded by ",\n".
+ * region: name of the region that asked for it, n bytes, or NULL. */
+size_t pki_chrome_activity(const pki_chrome *chrome, char out[PKI_EVENT_BYTES],
+                           const pki_track *track, const pki_activity *activity, const char *region,
+                           size_t n);
+
+/* From this moment on devices are measured (kernels, copies), or no longer: an instant of the
+ * process, of category "perfkit", preceded by ",\n". */
+#define PKI_CHROME_MEASURES "CUPTI on"
+#define PKI_CHROME_MEASURES_NOT "CUPTI off"
+size_t pki_chrome_measures(char out[PKI_EVENT_BYTES], uint32_t pid, uint64_t ns, bool on);
+
+/* The names and the order of a track, and of its process if it has a name; preceded by ",\n". */
+size_t pki_chrome_track(char out[PKI_EVENT_BYTES], const pki_track *track);
+
+/* ---- pk_spans as asynchronous events: b, n and e of the category "span" ---- */
+
+#define PKI_CHROME_SPAN "span" /* the category */
+
+/* Of a PKI_RECORD_SPAN_*. An end whose begin has no record is both events. */
+size_t pki_chrome_span(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
+                       const pki_record *record, const pki_record *more);
+
+/* The begin of one that is known to be open, or of an end. Its start in ticks. */
+typedef struct pki_chrome_open {
+    uint64_t start, id;
+    uint32_t name, serial;
+} pki_chrome_open;
+size_t pki_chrome_span_begin(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
+                             const pki_chrome_open *span);
+
+/* An end, marked, of one that has none: viewers draw what never ends in their own ways, or warn. */
+size_t pki_chrome_span_unfinished(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
+                                  const pki_chrome_open *span, uint64_t ticks);

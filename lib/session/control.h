@@ -1,0 +1,22 @@
+/* lib/session/control.h - pk/session.h: start, flush, stop, counts; what whoever starts the program
+ * wants */
+#pragma once
+
+#include "session/session.h"
+
+/* ---- what whoever starts the program wants, beside what its code asks for ---- */
+
+/* PK_OFF, PK_OVERRIDE, and a word where a file that only the environment asks for does not come. */
+
+/* PK_OVERRIDE=1: what the environment sets is not what the code has set. */
+void pki_operator_override(pk_options *options);
+
+/* ---- from an open session to its reports ---- */
+
+/* At exit() nobody is waited for any longer who does nothing: the arena then stays for pk recover.
+ */
+#define PKI_EXIT_PATIENCE_NS 10000000000u
+
+/* Stops an open session at exit(); what cannot be stopped, since somebody holds a lock for long or
+ * this is a handler amid a call of ours, is left as by a kill. Takes the control lock. */
+void pki_session_exit(void);
