@@ -3,12 +3,8 @@
 
 #include <pk/pk.h>
 
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "out/columns.h"
 
 static const command commands[] = {
     {"report", command_report, "where a run spent its time, from its report or trace file"},
@@ -27,21 +23,6 @@ static const command commands[] = {
 };
 
 #define COMMANDS (sizeof commands / sizeof *commands)
-
-int complain(const char *format, ...)
-{
-    va_list args;
-    char *text = NULL;
-    fflush(stdout);
-    fputs("pk: ", stderr);
-    va_start(args, format);
-    if (vasprintf(&text, format, args) >= 0)
-        pki_put_text(stderr, text);
-    va_end(args);
-    free(text);
-    fputc('\n', stderr);
-    return EXIT_UNUSABLE;
-}
 
 static int print_help(void)
 {
@@ -68,12 +49,12 @@ static int run_command(int argc, char **argv)
 /* pk help [COMMAND] */
 static int run_help(int argc, char **argv)
 {
-    char option[] = "--help";
+    char help[] = "--help";
     if (argc > 2)
         return complain("help takes one command, and \"%s\" is a second", argv[2]);
-    if (argc < 2 || strcmp(argv[1], option) == 0)
+    if (argc < 2 || strcmp(argv[1], help) == 0)
         return print_help();
-    return run_command(2, (char *[]){argv[1], option, NULL});
+    return run_command(2, (char *[]){argv[1], help, NULL});
 }
 
 int main(int argc, char **argv)

@@ -2,7 +2,6 @@
 #include "command.h"
 #include "base/compiler.h"
 #include "beside/beside.h"
-#include "html/file.h"
 #include "html/html.h"
 #include "read/json.h"
 #include "load/load.h"
@@ -10,7 +9,6 @@
 #include "out/report/report.h"
 #include "report_capture.h"
 #include "report_text.h"
-#include "command_line.h"
 #include "files.h"
 
 #include <regex.h>

@@ -12,7 +12,6 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "command.h"
-#include "command_line.h"
 #include "core/names.h"
 #include "core/overhead.h"
 #include "core/thread.h"

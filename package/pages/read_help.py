@@ -1,6 +1,6 @@
 """read_help.py - what `pk` says of itself: the one source of the manual pages and of the shells' completions.
 
-A command's options come from its table, which `pk COMMAND --help=json` prints (tools/command_line.h). What it says
+A command's options come from its table, which `pk COMMAND --help=json` prints (tools/command.h). What it says
 around them, and what `pk --help` says, is text of this form:
 
     usage: pk NAME [OPTION ...] FILE        and more lines, indented, for other ways to call it

@@ -4,7 +4,7 @@
  * With libFuzzer: ninja -C BUILD tests/fuzz/libfuzzer-compare (a build with clang), then run it
  * with a copy of tests/golden/compare-*.json. Without: fuzz_main.c.
  */
-#include "bench/compare/compare.h"
+#include "compare/compare.h"
 #include "read/json.h"
 
 #include <stdlib.h>

@@ -1,8 +1,7 @@
-/* Any line: what trace/flat.h takes apart, jansson takes for the same object; and its event is the
- * same by way of flat.h, and of the lines before it (trace/line_cache.h), as by way of jansson. */
-#include "trace/reader.h"
+/* Any line: what trace/trace.h takes apart, jansson takes for the same object; and its event is the
+ * same by way of flat.h, and of the lines before it (trace/trace.h), as by way of jansson. */
+#include "trace/trace.h"
 #include "read/json.h"
-#include "trace/scan.h"
 
 #include <stdlib.h>
 #include <string.h>

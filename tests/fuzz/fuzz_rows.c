@@ -1,7 +1,6 @@
 /* Any bytes as a file of pk query: every cell of every table is made without harm, twice the same,
  * and calls nest. */
 #include "read/json.h"
-#include "rows/order.h"
 #include "rows/rows.h"
 
 #include <stdio.h>

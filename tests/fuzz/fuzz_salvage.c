@@ -17,7 +17,7 @@
 
 #include "arena.h"
 #include "history/salvage.h"
-#include "live/where.h"
+#include "live/live.h"
 #include "out/salvage.h"
 
 #define PATCHES_MOST 64

@@ -27,7 +27,7 @@ def paragraphs(block):
 
 
 def folders(root):
-    """lib/core, lib/out/chrome, tools/bench/ab, tests/unit: each that has a file of its own."""
+    """lib/core, lib/out/chrome, tools/compare, tests/unit: each that has a file of its own."""
     found = {os.path.dirname(path) for path in tree.files(root, TOPS)}
     return sorted(folder for folder in found
                   if "/" in folder and not MADE_OF_PLATFORMS & set(folder.split("/")))

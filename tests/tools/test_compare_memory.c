@@ -1,6 +1,6 @@
 /* Two files of the command line loaded, compared and taken into another with the n-th allocation
  * failing: a comparison, a reason, or the command's end. */
-#include "bench/compare/compare.h"
+#include "compare/compare.h"
 #include "ending.h"
 #include "read/json.h"
 

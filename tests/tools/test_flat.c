@@ -1,6 +1,6 @@
 /* The short ways from a line to its event are taken; fuzz_flat.c asks whether they lead to the same
  * place. */
-#include "trace/reader.h"
+#include "trace/trace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

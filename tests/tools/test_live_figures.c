@@ -1,6 +1,6 @@
 /* What is read of a process from outside, against what its session says itself: while windows take
  * the extremes of each part of the run away (stats/slot.h), too. */
-#include "live/snapshot.h"
+#include "live/live.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* Where processes stand: read while they move as fast as they can; and who is behind whom, from
  * what was read. */
-#include "live/behind.h"
+#include "live/live.h"
 
 #include <pthread.h>
 #include <setjmp.h>

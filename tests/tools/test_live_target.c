@@ -1,5 +1,5 @@
 /* TARGETs of the live commands: processes, files and folders, whole, torn, foreign, and gone. */
-#include "live/target.h"
+#include "live/live.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,6 @@
 #include <cmocka.h>
 
 #include <pk/pk.h>
-
-#include "live/snapshot.h"
 
 static char folder[64];
 

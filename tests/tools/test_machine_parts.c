@@ -1,6 +1,6 @@
 /* What pk machine is made of: loops that compute what they should, threads that do so at once,
  * rounds in figures, and how large arrays are. No figure of this machine is tested. */
-#include "machine/measure.h"
+#include "machine/machine.h"
 #include "machine/kernels.h"
 #include "base/compiler.h"
 

@@ -2,7 +2,7 @@
  * of it, a reason, or the command's end. */
 #include "ending.h"
 #include "read/json.h"
-#include "rows/order.h"
+#include "rows/rows.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Microseconds in decimal to nanoseconds, exactly; and only those of the event itself. */
-#include "trace/scan.h"
+#include "trace/trace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,16 +101,16 @@ static void what_a_duration_lacks(void **state)
     assert_int_equal(scan_lack(2, 0), 0);
 }
 
-static bool member(const char *line, uint64_t *ns)
+static bool scan_ts(const char *text, uint64_t *ns)
 {
     uint32_t ps = 77;
-    return scan_member_us(line, strlen(line), "ts", ns, &ps) && ps == 0;
+    return scan_member_us(text, strlen(text), "ts", ns, &ps) && ps == 0;
 }
 
 static void members(void **state)
 {
     static const struct {
-        const char *line;
+        const char *text;
         uint64_t ns;
     } cases[] = {
         {"{\"ts\":1.002}", 1002},
@@ -126,18 +126,18 @@ static void members(void **state)
     uint64_t ns;
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (!member(cases[i].line, &ns) || ns != cases[i].ns)
-            fail_msg("%s", cases[i].line);
+        if (!scan_ts(cases[i].text, &ns) || ns != cases[i].ns)
+            fail_msg("%s", cases[i].text);
     uint32_t ps = 0;
     assert_true(scan_member_us("{\"ts\":1.002003}", 15, "ts", &ns, &ps) && ns == 1002 && ps == 3);
-    assert_false(member("{\"dur\":1}", &ns));
-    assert_false(member("{\"args\":{\"ts\":1}}", &ns));
-    assert_false(member("{\"ts\":\"1\"}", &ns));
-    assert_false(member("{\"ts\":-1}", &ns));
-    assert_false(member("", &ns));
-    assert_false(member("{\"ts\"", &ns));
-    assert_false(member("{\"ts\":", &ns));
-    assert_false(member("{\"t\\", &ns));
+    assert_false(scan_ts("{\"dur\":1}", &ns));
+    assert_false(scan_ts("{\"args\":{\"ts\":1}}", &ns));
+    assert_false(scan_ts("{\"ts\":\"1\"}", &ns));
+    assert_false(scan_ts("{\"ts\":-1}", &ns));
+    assert_false(scan_ts("", &ns));
+    assert_false(scan_ts("{\"ts\"", &ns));
+    assert_false(scan_ts("{\"ts\":", &ns));
+    assert_false(scan_ts("{\"t\\", &ns));
 }
 
 int main(void)

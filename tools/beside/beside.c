@@ -1,16 +1,254 @@
 #include "beside/beside.h"
 
-#include "base/compare.h"
-#include "base/compiler.h"
-#include "beside/files.h"
-#include "memory.h"
-#include "tree/tree.h"
-
 #include <pk/pk.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/compare.h"
+#include "base/compiler.h"
+#include "memory.h"
+#include "tree/tree.h"
+
+#define BESIDE_USUAL_MOST 32
+
+/* ---- which step, and beside which ---- */
+
+static uint64_t duration_of(const step_seen *s)
+{
+    return s->end - s->start;
+}
+
+static step_seen *find_step(slices *s, uint64_t index)
+{
+    for (size_t i = 0; i < s->step_count; i++)
+        if (s->steps[i].index == index)
+            return &s->steps[i];
+    return NULL;
+}
+
+/* Of a run the first steps are slow for reasons of their own. */
+static step_seen *longest(slices *s, uint64_t warmup)
+{
+    step_seen *found = NULL;
+    uint64_t first = s->step_count ? s->steps[0].index : 0;
+    for (size_t i = 0; i < s->step_count; i++) {
+        step_seen *at = &s->steps[i];
+        bool counts = at->kind == 0 && at->index - first >= warmup;
+        if (counts && (!found || duration_of(at) > duration_of(found)))
+            found = at;
+    }
+    return found;
+}
+
+static step_seen *the_step(slices *s, const pki_summary *in)
+{
+    const pki_capture *c = &in->capture;
+    step_seen *found = c->captured && c->slow ? find_step(s, c->slow_step) : NULL;
+    if (!found)
+        found = longest(s, c->captured ? 0 : in->steps.warmup);
+    return found || !s->step_count ? found : &s->steps[s->step_count - 1];
+}
+
+/* ---- the usual ones ---- */
+
+static double median_of(uint64_t *all, size_t count)
+{
+    if (count == 0)
+        return 0;
+    qsort(all, count, sizeof *all, pki_compare_u64);
+    return ((double)all[(count - 1) / 2] + (double)all[count / 2]) / 2;
+}
+
+static bool is_like(const step_seen *a, const step_seen *b, bool same_kind)
+{
+    return a != b && (!same_kind || a->kind == b->kind);
+}
+
+/* The median of the steps like it: a capture was given it, of more steps than it has. */
+static double like_it(const slices *s, const step_seen *step, const pki_capture *c, bool same_kind)
+{
+    if (c->captured && c->median && same_kind && step->index == c->slow_step)
+        return (double)c->median;
+    uint64_t *took = memory_zeroed(s->step_count, sizeof *took);
+    size_t count = 0;
+    for (size_t i = 0; i < s->step_count; i++)
+        if (is_like(&s->steps[i], step, same_kind))
+            took[count++] = duration_of(&s->steps[i]);
+    double median = median_of(took, count);
+    free(took);
+    return median;
+}
+
+/* Outwards from the step, so those next to it come first. */
+static size_t mark_usual(slices *s, const step_seen *step, double median, bool same_kind)
+{
+    size_t at = (size_t)(step - s->steps), count = 0;
+    double below = (median + (double)duration_of(step)) / 2;
+    for (size_t far = 1; far <= s->step_count && count < BESIDE_USUAL_MOST; far++)
+        for (int side = 0; side < 2; side++) {
+            size_t i = side ? at + far : at - far;
+            if ((side ? i >= s->step_count : far > at) || count == BESIDE_USUAL_MOST ||
+                !is_like(&s->steps[i], step, same_kind) ||
+                (double)duration_of(&s->steps[i]) > below)
+                continue;
+            s->steps[i].wanted = true;
+            count++;
+        }
+    return count;
+}
+
+static void describe(const slices *s, const step_seen *step, pki_beside *out)
+{
+    uint64_t took[BESIDE_USUAL_MOST];
+    size_t count = 0;
+    double nearest = 0;
+    for (size_t i = 0; i < s->step_count; i++)
+        if (s->steps[i].wanted && &s->steps[i] != step)
+            took[count++] = duration_of(&s->steps[i]);
+    out->usual_count = count;
+    out->usual = median_of(took, count);
+    for (size_t i = 0, seen = 0; i < s->step_count; i++) {
+        if (!s->steps[i].wanted || &s->steps[i] == step)
+            continue;
+        double off = (double)duration_of(&s->steps[i]) - out->usual;
+        off = off < 0 ? -off : off;
+        if (seen++ == 0 || off < nearest) {
+            nearest = off;
+            out->usual_step = s->steps[i].index;
+        }
+    }
+}
+
+/* The step, or NULL; and which others are usual, marked as wanted. */
+static step_seen *beside_choose(slices *s, const pki_summary *in, pki_beside *out)
+{
+    step_seen *step = the_step(s, in);
+    if (!step)
+        return NULL;
+    out->same_kind = true;
+    size_t usual = mark_usual(s, step, like_it(s, step, &in->capture, true), true);
+    if (usual == 0) {
+        out->same_kind = false;
+        mark_usual(s, step, like_it(s, step, &in->capture, false), false);
+    }
+    step->wanted = true;
+    out->step = step->index;
+    out->took = duration_of(step);
+    describe(s, step, out);
+    return step;
+}
+
+/* ---- what the process read and wrote in a step, beside usual ones ---- */
+
+/* ns, between a reading and the end of its step: what corrections of the clock leave. */
+#define NEAR 1000u
+#define VALUE_MOST 0x1p62
+
+/* What a step has done more than usual ones is said of it from here on. */
+#define BYTES_TELLING 1e6
+#define BYTES_RATIO 1.5
+#define CALLS_TELLING 1000
+#define CALLS_RATIO 2
+
+enum { CALLS = 4, STEPS = 5 };
+static const char *const names[FILES_COUNTERS] = {
+    "io.read", "io.written", "io.device_read", "io.device_written", "io.operations", "io.steps"};
+
+/* The step that ends there; NULL: none does, or it is not wanted. */
+static const step_seen *ended_at(const slices *s, uint64_t at)
+{
+    size_t low = 0, high = s->step_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (s->steps[middle].end > at + NEAR)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    const step_seen *last = low ? &s->steps[low - 1] : NULL;
+    return last && last->wanted && last->end + NEAR >= at ? last : NULL;
+}
+
+static void add(slices *s, const files_reading *r)
+{
+    const step_seen *step = ended_at(s, r->at);
+    if (!step || r->values[STEPS] < 1 || r->values[STEPS] > (double)step->index + 1)
+        return;
+    memory_fit(&s->readings, &s->reading_room, s->reading_count + 1, sizeof *s->readings);
+    s->readings[s->reading_count] = *r;
+    s->readings[s->reading_count++].step = step->index;
+}
+
+void files_add(slices *s, const event *e)
+{
+    object_cursor at = {0};
+    const char *unit;
+    double value;
+    int which = 0;
+    while (which < FILES_COUNTERS && strcmp(e->name, names[which]) != 0)
+        which++;
+    if (which == FILES_COUNTERS || !event_next_sample(e, &at, &unit, &value) || value < 0 ||
+        value > VALUE_MOST)
+        return;
+    if (which == 0 || s->reading.at != e->start)
+        s->reading = (files_reading){.at = e->start};
+    s->reading.values[which] = value;
+    s->reading.has |= 1u << which;
+    if (which == STEPS && s->reading.has == (1u << FILES_COUNTERS) - 1)
+        add(s, &s->reading);
+}
+
+static bool has(const files_reading *r, uint64_t step)
+{
+    return step <= r->step && (double)(r->step - step) < r->values[STEPS];
+}
+
+/* Of one step of those that the step's own reading does not have; false: there is none. */
+static bool usual_of(const slices *s, const files_reading *own, int which, double *usual)
+{
+    double all[BESIDE_USUAL_MOST];
+    size_t n = 0;
+    for (size_t i = 0; i < s->reading_count && n < PKI_COUNT_OF(all); i++)
+        if (!has(&s->readings[i], own->step) && !has(own, s->readings[i].step))
+            all[n++] = s->readings[i].values[which] / s->readings[i].values[STEPS];
+    if (n)
+        qsort(all, n, sizeof *all, pki_compare_double);
+    *usual = n ? (all[(n - 1) / 2] + all[n / 2]) / 2 : 0;
+    return n > 0;
+}
+
+static bool is_notable(const pki_io_beside *r, bool calls)
+{
+    double value = (double)r->value, usual = r->usual * (double)r->steps;
+    return value - usual >= (calls ? CALLS_TELLING : BYTES_TELLING) &&
+           value >= usual * (calls ? CALLS_RATIO : BYTES_RATIO);
+}
+
+/* Once all have been added: the rows of out->io, if the step has a reading, and usual ones. */
+static void files_fill(const slices *s, pki_beside *out)
+{
+    const files_reading *own = NULL;
+    double usual;
+    for (size_t i = 0; i < s->reading_count && !own; i++)
+        own = s->readings[i].step == out->step ? &s->readings[i] : NULL;
+    if (!own || !usual_of(s, own, STEPS, &usual))
+        return;
+    out->io = memory_zeroed(STEPS, sizeof *out->io);
+    for (int i = 0; i < STEPS; i++) {
+        pki_io_beside *r = &out->io[out->io_count++];
+        usual_of(s, own, i, &usual);
+        *r = (pki_io_beside){.name = memory_copy(names[i]),
+                             .value = (uint64_t)own->values[i],
+                             .steps = (uint64_t)own->values[STEPS],
+                             .usual = usual};
+        r->telling = is_notable(r, i == CALLS);
+    }
+}
+
+/* ---- a step of a trace beside usual ones like it: where the difference is ---- */
 
 #define PATHS_MOST 2000 /* rows; those that differ least are left out beyond it */
 #define PATH_BYTES 2000
@@ -111,7 +349,7 @@ static void add_step(comparison *c, const step_seen *step, size_t column)
 
 /* ---- rows ---- */
 
-static double median_of(uint64_t *all, size_t count)
+static double beside_median_of(uint64_t *all, size_t count)
 {
     if (count)
         qsort(all, count, sizeof *all, pki_compare_u64);
@@ -144,7 +382,7 @@ static void make_row(const comparison *c, uint32_t id, size_t usual, pki_path_ro
                           .kind = (uint32_t)(kind[0] - '0'),
                           .calls = t->calls,
                           .self = t->self[BESIDE_USUAL_MOST],
-                          .usual = median_of(t->self, usual)};
+                          .usual = beside_median_of(t->self, usual)};
     memory_needed(row->where != NULL);
 }
 
@@ -162,7 +400,9 @@ static void make_rows(const comparison *c, pki_beside *out)
     }
 }
 
-bool beside_fill(slices *s, trace *t, pki_summary *out)
+/* Makes out->beside of it, and reads the slices of those steps. What is in `out` already is used:
+ * the capture, the warm-up. False, and why: the trace cannot be read. Without steps nothing. */
+static bool beside_fill(slices *s, trace *t, pki_summary *out)
 {
     comparison c = {.in = s};
     size_t column = 0;

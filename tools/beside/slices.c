@@ -1,5 +1,4 @@
-#include "beside/slices.h"
-
+/* tools/beside/slices.c - what a trace has of some of its steps: slices, and their timeline */
 #include <pk/pk.h>
 
 #include <stdio.h>
@@ -7,13 +6,8 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "beside/files.h"
-#include "measure/paths.h"
-#include "measure/summary.h"
+#include "beside/beside.h"
 #include "memory.h"
-#include "out/json_write.h"
-#include "table.h"
-#include "trace/trace.h"
 
 /* ---- what a trace has of some of its steps ---- */
 

@@ -1,15 +1,41 @@
 #include "html/html.h"
 
-#include "beside/slices.h"
-#include "html/page.h"
-#include "out/json_write.h"
-#include "out/report/report.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-const bool html_is_there = true;
+#include "files.h"
+#include "out/json_write.h"
+#include "out/report/report.h"
+
+/* ---- the file of a page: what can be one, and writing it ---- */
+
+static bool is_standard(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+bool html_can_write(const char *path, complaint *why)
+{
+    if (html_before_bytes == 0)
+        return complaint_set(
+            why, "this pk was built without uPlot, which draws the charts of --html: in perfkit's"
+                 " sources run `./dev charts`, then `meson setup --reconfigure` and build");
+    return is_standard(path) || output_check(path, OUTPUT_OR_STANDARD, why);
+}
+
+bool html_write_file(const char *path, html_page *write, const void *of, complaint *why)
+{
+    output page = {.to = stdout};
+    if (!is_standard(path) && !output_open(&page, path, OUTPUT_OR_STANDARD, why))
+        return false;
+    int error = write(of, page.to);
+    if (error)
+        complaint_set(why, "%s could not be written: %s", path, strerror(-error));
+    return is_standard(path) ? !error : output_close(&page, !error, why);
+}
+
+/* ---- a run's report as one page for a browser, which asks nothing of any network ---- */
 
 /* JSON inside a script element: only strings can hold what means something to a parser of HTML (or
  * ends a line for one of scripts), so all of it may be escaped. Line breaks are between values. */

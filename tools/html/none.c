@@ -1,23 +1,5 @@
-/* tools/html/none.c - where uPlot was not there when pk was built. */
+/* tools/html/none.c - the pages where uPlot was not there when pk was built: none. */
 #include "html/html.h"
 
-#include <errno.h>
-
-const bool html_is_there = false;
-
-int html_write(const html_run *run, const html_run *against, FILE *file)
-{
-    (void)run;
-    (void)against;
-    (void)file;
-    return -ENOSYS;
-}
-
-int html_write_job(html_page *job, html_page *drawn, const void *of, FILE *file)
-{
-    (void)job;
-    (void)drawn;
-    (void)of;
-    (void)file;
-    return -ENOSYS;
-}
+const unsigned char html_before[1], html_behind[1], job_html_before[1], job_html_behind[1];
+const size_t html_before_bytes, html_behind_bytes, job_html_before_bytes, job_html_behind_bytes;

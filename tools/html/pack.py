@@ -44,7 +44,7 @@ def main(out, name, page, licence, library, *rest):
                               "style hashes": hashed(style), "script hashes": f"{hashed(library)} {hashed(script)}"})
     before, behind = whole.split("\0")
     with open(out, "w", encoding="utf-8") as file:
-        file.write("/* Made by tools/html/pack.py. */\n#include \"html/page.h\"\n\n"
+        file.write("/* Made by tools/html/pack.py. */\n#include \"html/html.h\"\n\n"
                    + array(f"{name}_before", before) + "\n" + array(f"{name}_behind", behind))
 
 

@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "command_line.h"
-#include "html/file.h"
 #include "html/html.h"
 #include "job/verdicts/findings.h"
 #include "job/figures/life.h"

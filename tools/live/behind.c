@@ -1,10 +1,9 @@
-#include "live/behind.h"
-
+/* tools/live/behind.c - which of several ranks the others wait for */
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "live/live.h"
 #include "measure/figure.h"
 
 /* ---- collectives that some ranks have begun and others have not ---- */
@@ -126,8 +125,6 @@ static bool collective_next(collective *c, const view *views, size_t count, size
     }
     return false;
 }
-
-/* ---- which of several ranks the others wait for, and how that is known ---- */
 
 /* ---- words ---- */
 

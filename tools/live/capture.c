@@ -1,8 +1,6 @@
-/* tools/live/capture.c - a request for a capture, to several processes */
+/* tools/live/capture.c - `pk capture`: a request for a capture, to several processes */
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,8 +8,7 @@
 
 #include "base/text.h"
 #include "command.h"
-#include "command_line.h"
-#include "live/target.h"
+#include "live/live.h"
 
 #define CAPTURE_WHY 1200
 

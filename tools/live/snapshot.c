@@ -1,5 +1,4 @@
-#include "live/snapshot.h"
-
+/* tools/live/snapshot.c - where a process stands, read from its arena without its help */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,7 @@
 
 #include "base/memory.h"
 #include "comm/model/operation.h"
+#include "live/live.h"
 #include "stats/tally.h"
 
 /* ---- an arena's bytes, read from its file and checked ---- */

@@ -1,14 +1,9 @@
-#include "live/target.h"
-
+/* tools/live/target.c - the processes that `pk top`, `pk where` and `pk capture` are asked about */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,12 +12,11 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "complaint.h"
-#include "core/arena.h"
-#include "core/thread.h"
-#include "live/snapshot.h"
+#include "live/live.h"
 
-/* ---- what /proc says of a process, which hears nothing of it ---- */
+/* Each file that the process has mapped for writing and shares, opened for reading; `take` owns the
+ * descriptor and answers whether to go on. False and errno: it could not be looked into. */
+typedef bool process_take_file(void *user, int fd, const char *path);
 
 /* ---- one process ---- */
 
@@ -270,7 +264,7 @@ static bool is_new(unsigned long *seen, size_t *count, unsigned long inode)
     return true;
 }
 
-bool process_open_shared(int pid, process_take_file *take, void *user)
+static bool process_open_shared(int pid, process_take_file *take, void *user)
 {
     unsigned long seen[INODES_MOST];
     size_t count = 0;
@@ -287,8 +281,6 @@ bool process_open_shared(int pid, process_take_file *take, void *user)
     fclose(maps);
     return true;
 }
-
-/* ---- the processes that `pk top`, `pk where` and `pk capture` are asked about ---- */
 
 /* ---- reading ---- */
 

@@ -3,9 +3,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -15,8 +12,7 @@
 
 #include "base/memory.h"
 #include "command.h"
-#include "command_line.h"
-#include "live/behind.h"
+#include "live/live.h"
 #include "measure/figure.h"
 #include "out/columns.h"
 #include "out/json_write.h"

@@ -1,16 +1,418 @@
 #include "load/load.h"
 
-#include "load/parts.h"
-#include "load/windows.h"
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "measure/window/merge.h"
+#include "measure/window/window.h"
+#include "out/file.h"
+#include "read/json.h"
+#include "read/lines.h"
+#include "read/read_shape.h"
 #include "rebuild/rebuild.h"
 #include "trace/trace.h"
 
-#include <string.h>
+/* ---- the other files of a trace that its run has cut into several (out/file.h) ---- */
+
+/* Those beside it that are of the same run, the oldest first. */
+
+typedef struct trace_parts {
+    char folder[PATH_MAX], name[256]; /* of the one that was named */
+    uint32_t *numbers;
+    size_t count;
+} trace_parts;
+
+/* When it began, which two runs do not share. */
+static json_int_t run_of(const json_t *head)
+{
+    const json_t *metadata = json_object_get(head, "metadata");
+    return json_integer_value(json_object_get(metadata, "start_unix_ns"));
+}
+
+static bool path_of(const trace_parts *p, uint32_t number, char path[PATH_MAX])
+{
+    char whole[PATH_MAX];
+    int n = snprintf(whole, sizeof whole, "%s%s", p->folder, p->name);
+    return n > 0 && n < PATH_MAX && pki_part_name(whole, number, path);
+}
+
+static bool is_of_run(const trace_parts *p, uint32_t number, json_int_t run)
+{
+    char path[PATH_MAX];
+    complaint why = {""};
+    trace t;
+    if (!path_of(p, number, path) || !trace_open(&t, path, false, &why))
+        return false;
+    bool same = trace_has_events(&t) && run_of(trace_head(&t)) == run;
+    trace_close(&t);
+    return same;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void scan_folder(trace_parts *p, DIR *folder, json_int_t run)
+{
+    size_t room = 0;
+    for (const struct dirent *e; (e = readdir(folder));) {
+        uint32_t number = pki_part_of(e->d_name, p->name);
+        if (number && is_of_run(p, number, run) &&
+            pki_array_fit(&p->numbers, &room, p->count + 1, sizeof *p->numbers))
+            p->numbers[p->count++] = number;
+    }
+    if (p->count)
+        qsort(p->numbers, p->count, sizeof *p->numbers, ascending);
+}
+
+/* None for the standard input, for what is itself a part, and without memory. head: of the file
+ * that was named. */
+static void parts_find(trace_parts *p, const char *path, const json_t *head)
+{
+    const char *name = pki_base_name(path);
+    size_t before = (size_t)(name - path);
+    memset(p, 0, sizeof *p);
+    if (strcmp(path, "-") == 0 || pki_part_is_one(path) || run_of(head) == 0 ||
+        before >= sizeof p->folder || strlen(name) >= sizeof p->name)
+        return;
+    memcpy(p->folder, path, before);
+    memcpy(p->name, name, strlen(name) + 1);
+    DIR *folder = opendir(before ? p->folder : ".");
+    if (!folder)
+        return;
+    scan_folder(p, folder, run_of(head));
+    closedir(folder);
+}
+
+static void parts_forget(trace_parts *p)
+{
+    free(p->numbers);
+    memset(p, 0, sizeof *p);
+}
+
+static bool read_one(const char *path, const trace_visitor *to, complaint *why)
+{
+    complaint wrong = {""};
+    trace t;
+    if (!trace_open(&t, path, true, &wrong))
+        return complaint_set(why, "has a part %s that %s", path, wrong.text);
+    bool read = trace_read(&t, to) || complaint_set(why, "has a part %s that %s", path, wrong.text);
+    trace_close(&t);
+    return read;
+}
+
+/* All events of all of them; begins is called, with the visitor's user, before those of each file.
+ * False, and why. */
+static bool parts_read(const trace_parts *p, void (*begins)(void *user), const trace_visitor *to,
+                       complaint *why)
+{
+    char path[PATH_MAX];
+    bool read = true;
+    for (size_t i = 0; read && i < p->count; i++) {
+        begins(to->user);
+        read = !path_of(p, p->numbers[i], path) || read_one(path, to, why);
+    }
+    return read;
+}
+
+/* ---- the summary of a run from its windows ---- */
+
+/* PATH, and what has become PATH.1 to PATH.3 of the same run. */
+
+typedef struct search {
+    pki_windows *all;
+    uint64_t first, last; /* steps */
+    bool by_steps;
+    uint32_t pid; /* of the run */
+    uint64_t start_unix;
+    complaint *why;
+} search;
+
+/* ---- one line ---- */
+
+static bool check(json_t *from, complaint *why)
+{
+    const char *format = json_string_value(json_object_get(from, "format"));
+    json_int_t schema = json_integer_value(json_object_get(from, "schema"));
+    if (!format || strcmp(format, PKI_WINDOW_FORMAT) != 0)
+        return complaint_set(why, "is no window");
+    if (schema < 1)
+        return complaint_set(why, "is a window without its \"schema\" number");
+    if (schema > PKI_WINDOW_SCHEMA)
+        return complaint_set(
+            why, "is a window of schema %lld, and this pk reads up to %d: a newer pk can",
+            (long long)schema, PKI_WINDOW_SCHEMA);
+    return true;
+}
+
+/* What a step's span says of itself stands one level above it in the file. */
+static void place_steps(pki_window *w)
+{
+    w->steps.exact.span = (pki_steps_span){w->steps.of_all_kinds, w->steps.count, w->steps.first,
+                                           w->steps.last,         w->start,       w->end};
+    w->counts.size = sizeof w->counts;
+}
+
+/* One window from the text of a line. False, and why: it is finished then. */
+static bool load_window(line l, pki_window *window, complaint *why)
+{
+    bool too_large = false;
+    json_reader j = {.why = why};
+    *window = (pki_window){0};
+    json_t *from = document_from_text(l.text, l.length, &too_large, why);
+    if (!from)
+        return false;
+    bool loaded = check(from, why);
+    if (loaded) {
+        read_shape(&j, from, &pki_window_shape, window);
+        loaded = !j.failed;
+        place_steps(window);
+    }
+    json_decref(from);
+    if (!loaded)
+        pki_window_finish(window);
+    return loaded;
+}
+
+/* ---- which of them ---- */
+
+static bool is_wanted(const search *s, const pki_window *w)
+{
+    if (w->run.pid != s->pid || w->run.start_unix != s->start_unix)
+        return false;
+    return !s->by_steps ||
+           (w->steps.of_all_kinds && w->steps.last >= s->first && w->steps.first <= s->last);
+}
+
+/* NULL, or why not. */
+static const char *add(search *s, pki_window *w)
+{
+    return is_wanted(s, w) ? pki_windows_add(s->all, w) : NULL;
+}
+
+/* The end of a file that somebody has not finished writing. */
+static bool is_cut_off(lines *in, line l)
+{
+    bool too_large = false, whole = document_is_object(l, &too_large) || too_large;
+    return !whole && !lines_next(in, &l) && !in->failed;
+}
+
+static bool of_line(const search *s, uint64_t number, const char *what)
+{
+    return complaint_set(s->why, "line %llu %s", (unsigned long long)number, what);
+}
+
+/* From the next line on. */
+static bool read_on(search *s, lines *in)
+{
+    line l;
+    while (lines_next(in, &l)) {
+        pki_window w;
+        complaint why = {""};
+        uint64_t number = in->number;
+        if (!load_window(l, &w, &why))
+            return is_cut_off(in, l) || of_line(s, number, why.text);
+        const char *wrong = add(s, &w);
+        pki_window_finish(&w);
+        if (wrong)
+            return of_line(s, number, wrong);
+    }
+    return !in->failed;
+}
+
+static bool read_part(search *s, const char *path)
+{
+    lines in;
+    complaint why = {""};
+    if (!lines_open(&in, path, LINES_LONGEST, &why))
+        return complaint_set(s->why, "has a part %s that %s", path, why.text);
+    bool read = read_on(s, &in);
+    lines_close(&in);
+    return read;
+}
+
+static bool read_older(search *s, const char *path)
+{
+    char name[PATH_MAX];
+    bool read = true;
+    if (strcmp(path, "-") == 0)
+        return true;
+    for (unsigned part = PKI_ROLLING_PARTS - 1; read && part > 0; part--)
+        if (pki_rolling_part(path, part, name) && access(name, F_OK) == 0)
+            read = read_part(s, name);
+    return read;
+}
+
+static bool parse_steps(search *s, const char *text)
+{
+    char *end = NULL;
+    if (!text)
+        return true;
+    errno = 0;
+    s->by_steps = true;
+    s->first = s->last = strtoull(text, &end, 10);
+    if (end != text && *end == '-' && end[1] >= '0' && end[1] <= '9')
+        s->last = strtoull(end + 1, &end, 10);
+    bool valid = *text >= '0' && *text <= '9' && !*end && !errno && s->first <= s->last;
+    return valid || complaint_set(s->why, "--steps %s: no range of steps such as 100-200", text);
+}
+
+/* Whose run it is says the file's first window. */
+static bool read_all(search *s, lines *in, const char *path)
+{
+    line l;
+    pki_window first;
+    if (!lines_next(in, &l))
+        return in->failed ? false : complaint_set(s->why, "is empty");
+    if (!load_window(l, &first, s->why))
+        return false;
+    s->pid = first.run.pid;
+    s->start_unix = first.run.start_unix;
+    bool read = read_older(s, path);
+    const char *wrong = read ? add(s, &first) : NULL;
+    pki_window_finish(&first);
+    return read && (wrong ? of_line(s, 1, wrong) : read_on(s, in));
+}
+
+/* `in` is PATH, opened and not yet read; "-" has no other parts. steps: NULL, "A" or "A-B". A line
+ * that is cut off at the end, of a run that was killed or still goes on, counts as not there.
+ * False, and why. */
+static bool load_windows(lines *in, const char *path, const char *steps, pki_summary *out,
+                         complaint *why)
+{
+    search s = {.why = why};
+    pki_summary_init(out);
+    if (!parse_steps(&s, steps))
+        return false;
+    s.all = pki_windows_create(false);
+    bool read = s.all ? read_all(&s, in, path) : complaint_set(why, "out of memory");
+    if (read && pki_windows_count(s.all) == 0)
+        read = complaint_set(why, "has no window with any of these steps");
+    if (read && !pki_windows_summary(s.all, out))
+        read = complaint_set(why, "out of memory");
+    pki_windows_destroy(s.all);
+    return read;
+}
+
+/* ---- read capture ---- */
+
+/* "perfkitCapture" of a trace (docs/internals/trace-format.md) as a
+ * part of its summary. */
+
+static void read_step(json_reader *j, json_t *from, pki_captured_step *s, const pki_capture *c)
+{
+    json_read_uint(j, from, "step", &s->index);
+    json_read_uint(j, from, "start_ns", &s->start);
+    json_read_uint(j, from, "duration_ns", &s->duration);
+    json_read_uint(j, from, "items", &s->items);
+    json_read_text(j, from, "kind", &s->kind);
+    s->captured = s->index >= c->first && s->index <= c->last;
+}
+
+static void read_steps(json_reader *j, json_t *from, pki_capture *c)
+{
+    json_t *rows = json_read_array(j, from, "steps");
+    c->steps = json_read_rows(j, from, "steps", sizeof *c->steps, &c->step_count);
+    for (size_t i = 0; i < c->step_count; i++)
+        read_step(j, json_array_get(rows, i), &c->steps[i], c);
+}
+
+static void read_kernels(json_t *numbers, pki_capture *c)
+{
+    for (size_t i = 0; i < json_array_size(numbers); i++) {
+        json_int_t index = json_integer_value(json_array_get(numbers, i));
+        for (size_t k = 0; k < c->step_count; k++)
+            c->steps[k].kernels |= index >= 0 && c->steps[k].index == (uint64_t)index;
+    }
+}
+
+/* What a capture says of itself. Whatever of it makes sense. */
+static void load_capture(json_t *from, pki_capture *c)
+{
+    complaint ignored = {""};
+    json_reader j = {.why = &ignored};
+    if (!from)
+        return;
+    json_read_text(&j, from, "reason", &c->reason);
+    json_read_text(&j, from, "text", &c->text);
+    json_read_uint(&j, from, "first", &c->first);
+    json_read_uint(&j, from, "last", &c->last);
+    json_read_uint(&j, from, "slow_step", &c->slow_step);
+    json_read_uint(&j, from, "slow_ns", &c->slow);
+    json_read_uint(&j, from, "median_ns", &c->median);
+    json_read_bool(&j, from, "cut", &c->cut);
+    json_read_bool(&j, from, "beginning_gone", &c->beginning_gone);
+    json_read_bool(&j, from, "full", &c->full);
+    json_read_uint(&j, from, "records_lost", &c->records_lost);
+    json_read_uint(&j, from, "refused", &c->refused);
+    read_steps(&j, from, c);
+    read_kernels(json_object_get(from, "kernels"), c);
+    c->captured = c->step_count;
+}
+
+/* ---- the report file of docs/internals/report-format.md as a summary ---- */
+
+/* What pki_summary_shape says, in whatever order. */
+
+static bool check_schema(json_reader *j, json_t *report)
+{
+    uint64_t schema = 0;
+    json_read_uint(j, report, "schema", &schema);
+    if (j->failed)
+        return false;
+    if (schema == 0)
+        return complaint_set(j->why, "is a report without its \"schema\" number");
+    if (schema > PKI_REPORT_SCHEMA)
+        return complaint_set(
+            j->why, "is a report of schema %llu, and this pk reads up to %d: a newer pk can",
+            (unsigned long long)schema, PKI_REPORT_SCHEMA);
+    return true;
+}
+
+/* Rows of a communicator that the file does not have would lead nowhere. */
+static void check_comms(json_reader *j, const pki_comm_summary *c)
+{
+    bool known = true;
+    for (size_t i = 0; i < c->collective_count; i++)
+        known &= c->collectives[i].comm < c->comm_count;
+    for (size_t i = 0; i < c->region_count; i++)
+        known &= c->regions[i].comm < c->comm_count;
+    for (size_t i = 0; i < c->slowest_count; i++)
+        known &= c->slowest[i].comm < c->comm_count;
+    if (!j->failed && !known)
+        j->failed = !complaint_set(j->why, "has operations on a communicator that is not in it");
+}
+
+bool load_report(json_t *report, pki_summary *out, complaint *why)
+{
+    json_reader j = {.why = why};
+    pki_summary_init(out);
+    if (!check_schema(&j, report))
+        return false;
+    read_shape(&j, report, &pki_summary_shape, out);
+    out->counts.size = sizeof out->counts;
+    check_comms(&j, &out->comm);
+    if (!j.failed)
+        return true;
+    pki_summary_finish(out);
+    return false;
+}
+
+/* ---- the summary of a run from a file ---- */
 
 #define OTHERS_MOST 256 /* ranks of one file; more than anybody has put together */
 
 /* What is looked for in the events of a trace. */
-typedef struct search {
+typedef struct load_search {
     trace *in;
     rebuild *to;                           /* NULL: whose steps there are */
     char stepper[EVENT_TRACK];             /* of the first step; "" if there is none */
@@ -18,9 +420,9 @@ typedef struct search {
     size_t other_count;
     const load_options *options;
     const trace_parts *parts; /* NULL: it is one file */
-} search;
+} load_search;
 
-static void note_stepper(search *s, const char *track)
+static void note_stepper(load_search *s, const char *track)
 {
     if (!s->stepper[0])
         memcpy(s->stepper, track, sizeof s->stepper);
@@ -33,7 +435,7 @@ static void note_stepper(search *s, const char *track)
 }
 
 /* In the order of their first steps: the report is of the first one. */
-static void expect_noted(search *s)
+static void expect_noted(load_search *s)
 {
     if (s->stepper[0])
         rebuild_expect_steps(s->to, s->stepper);
@@ -43,7 +445,7 @@ static void expect_noted(search *s)
 
 static void handle_event(void *user, const event *e)
 {
-    search *s = user;
+    load_search *s = user;
     if (e->type == EVENT_STEP || e->type == EVENT_BETWEEN)
         note_stepper(s, e->stepper);
     if (s->to)
@@ -54,30 +456,30 @@ static void handle_event(void *user, const event *e)
 static bool wants_line(void *user, line l)
 {
     static const char mark[] = "\"ProfilerStep#";
-    const search *s = user;
+    const load_search *s = user;
     return s->to || (!s->stepper[0] && memmem(l.text, l.length, mark, sizeof mark - 1) != NULL);
 }
 
 static void begin_file(void *user)
 {
-    const search *s = user;
+    const load_search *s = user;
     if (s->to)
         rebuild_next_file(s->to);
 }
 
-static bool read_file(search *s)
+static bool read_file(load_search *s)
 {
     begin_file(s);
     return trace_read(s->in, &(trace_visitor){s, wants_line, handle_event});
 }
 
-static bool read_parts(search *s)
+static bool read_parts(load_search *s)
 {
     trace_visitor to = {s, wants_line, handle_event};
     return !s->parts || parts_read(s->parts, begin_file, &to, s->in->why);
 }
 
-static bool read_events(search *s)
+static bool read_events(load_search *s)
 {
     return read_parts(s) && read_file(s);
 }
@@ -86,17 +488,17 @@ static bool read_events(search *s)
 
 typedef enum outcome { DONE, FAILED, UNSORTED } outcome;
 
-static outcome load_report_of(search *s, pki_summary *out)
+static outcome load_report_of(load_search *s, pki_summary *out)
 {
     return load_report(trace_report(s->in), out, s->in->why) ? DONE : FAILED;
 }
 
-static bool has_report(const search *s)
+static bool has_report(const load_search *s)
 {
     return trace_report(s->in) && !(s->options->events && trace_has_events(s->in));
 }
 
-static outcome finish(search *s, pki_summary *out)
+static outcome finish(load_search *s, pki_summary *out)
 {
     if (has_report(s))
         return load_report_of(s, out);
@@ -109,7 +511,7 @@ static outcome finish(search *s, pki_summary *out)
     return DONE;
 }
 
-static outcome rebuild_from(search *s, bool sort, pki_summary *out)
+static outcome rebuild_from(load_search *s, bool sort, pki_summary *out)
 {
     s->to = rebuild_create(sort, s->options->per_thread);
     if (s->options->tree)
@@ -122,7 +524,7 @@ static outcome rebuild_from(search *s, bool sort, pki_summary *out)
 }
 
 /* A first look finds the report, or else whose steps there are, without reading each event. */
-static outcome load_in_two_passes(search *s, pki_summary *out)
+static outcome load_in_two_passes(load_search *s, pki_summary *out)
 {
     if (!has_report(s) && !read_file(s))
         return FAILED;
@@ -137,7 +539,7 @@ static outcome load_in_two_passes(search *s, pki_summary *out)
 static bool load_all(trace *t, const trace_parts *parts, const load_options *options,
                      pki_summary *out)
 {
-    search s = {.in = t, .options = options, .parts = parts};
+    load_search s = {.in = t, .options = options, .parts = parts};
     bool again = trace_can_be_read_again(t);
     return (again ? load_in_two_passes(&s, out) : rebuild_from(&s, true, out)) == DONE;
 }

@@ -1,11 +1,10 @@
-/* tools/load/load.h - the summary of a run from a file: its report, the report inside its trace, or
- * one made from the events of its trace. */
+/* tools/load/load.h - the summary of a run from a file, or from several */
 #pragma once
+
+#include <jansson.h>
 
 #include "complaint.h"
 #include "measure/summary.h"
-
-#include <jansson.h>
 
 typedef struct load_options {
     bool per_thread;   /* each thread's regions, if they have to be made from events */
@@ -23,8 +22,5 @@ bool load_run(const char *path, const load_options *options, pki_summary *out, c
 struct trace;
 bool load_trace(struct trace *t, const load_options *options, pki_summary *out);
 
-/* load/read_capture.c: what a capture says of itself. Whatever of it makes sense. */
-void load_capture(json_t *from, pki_capture *out);
-
-/* load/read_report.c: from the report's JSON object. */
+/* load/load.c: from the report's JSON object. */
 bool load_report(json_t *report, pki_summary *out, complaint *why);

@@ -1,5 +1,4 @@
-#include "machine/measure.h"
-
+/* tools/machine/measure.c - what `pk machine` finds out */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,6 +16,7 @@
 #include "base/compiler.h"
 #include "base/loader.h"
 #include "machine/kernels.h"
+#include "machine/machine.h"
 #include "memory.h"
 
 /* ---- threads that do the same at once, each held to a processor of its own ---- */

@@ -4,7 +4,7 @@
 #include "merge/fields.h"
 #include "merge/operations.h"
 #include "merge/source.h"
-#include "trace/reader.h"
+#include "trace/trace.h"
 
 /* A slice that came lately, on whatever thread. */
 typedef struct recent {

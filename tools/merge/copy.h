@@ -4,7 +4,7 @@
 #include "merge/clocks.h"
 #include "merge/collect.h"
 #include "merge/pids.h"
-#include "recover/rewrite.h"
+#include "recover/recover.h"
 
 typedef struct merge_window {
     bool limited;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "memory.h"
-#include "trace/scan.h"
+#include "trace/trace.h"
 
 /* ---- where the members of an event stand in its line ---- */
 

@@ -1,7 +1,7 @@
 /* tools/merge/inputs.h - which files are merged, and what is known of them beforehand */
 #pragma once
 
-#include "command_line.h"
+#include "command.h"
 #include "merge/clocks.h"
 #include "merge/copy.h"
 

@@ -1,13 +1,32 @@
-/* tools/query/query.h - what the files of pk query share. */
+/* tools/query/query.h - what the files of pk query share */
 #pragma once
-
-#include "complaint.h"
-#include "query/stream.h"
-#include "rows/rows.h"
 
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "rows/rows.h"
+
+/* ---- the rows of many files, one file's at a time ---- */
+
+/* Files that are read again whenever a table is gone through. */
+typedef struct stream_files {
+    char *const *paths;
+    size_t count;
+} stream_files;
+
+/* Are all of them files that can be read a second time, and more text than that together? What is
+ * compressed counts as what it may become. */
+bool stream_is_worth(const stream_files *files, uint64_t bytes);
+
+/* One way through the rows of a table. */
+typedef struct stream {
+    const stream_files *from;
+    rows_table of;
+    rows *rows; /* of the file that it has come to */
+    size_t next;
+} stream;
 
 /* ---- tables.c: rows as tables of SQLite ---- */
 
@@ -51,7 +70,7 @@ extern const char *const query_format_names[QUERY_FORMATS];
 /* Runs it and prints its rows. An error of SQLite's, SQLITE_DONE if there is none. */
 int query_print(sqlite3_stmt *statement, query_format format);
 
-/* ---- sql.c ---- */
+/* ---- what SQL may do, and where it is wrong ---- */
 
 /* Where in the SQL something is wrong, for whoever wrote it: the line, and a mark below. */
 void query_point_at(const char *sql, int offset);
@@ -66,3 +85,32 @@ int query_sort_in_files(sqlite3 *db);
 
 /* Nothing but reading, by functions that are known to be harmless, is allowed from now on. */
 void query_forbid_changes(sqlite3 *db);
+
+/* ---- a table of a query, as SQLite has it ---- */
+
+#define ORDERS_MOST 8 /* of a table; beyond it, the oldest one goes if nobody reads it */
+
+/* The ways to go through a table: idxNum, with the columns in idxStr: a letter each, its number +
+ * 1, and this bit. */
+enum { SHEET_ALL, SHEET_ORDERED, SHEET_FOUND };
+#define SHEET_DESCENDING 0x40
+
+typedef struct kept_order {
+    order o;
+    unsigned readers;
+} kept_order;
+
+typedef struct sheet {
+    sqlite3_vtab base;
+    query_tables *from;
+    rows_table of;
+    rows *whole; /* of all files, where rows have to be found in those that are not kept */
+    kept_order *orders[ORDERS_MOST];
+    size_t order_count;
+} sheet;
+
+/* Its files are read one after the other. */
+bool sheet_is_streamed(const sheet *s);
+
+/* Chooses the way to take, and has the columns that are asked for added to the wish. */
+int sheet_choose(sqlite3_vtab *table, sqlite3_index_info *info);

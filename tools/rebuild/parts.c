@@ -1,5 +1,5 @@
-#include "rebuild/parts.h"
-
+/* tools/rebuild/parts.c - what a rebuilt run has beside its regions: devices, communicators, spans,
+ * steps */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "base/compiler.h"
 #include "comm/model/communicator.h"
 #include "memory.h"
+#include "rebuild/rebuild.h"
 
 /* ---- communicators ---- */
 

@@ -12,7 +12,6 @@
 #include "measure/whole_run.h"
 #include "memory.h"
 #include "read/read_shape.h"
-#include "rebuild/parts.h"
 #include "stats/series.h"
 
 /* ---- which of the processes in a file an event is of ---- */

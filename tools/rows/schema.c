@@ -1,13 +1,12 @@
-#include "rows/schema.h"
-
+/* tools/rows/schema.c - the tables and their columns: names, where they lie, and what stands in a
+ * cell */
 #include <math.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "out/emit.h"
-#include "rows/layout.h"
+#include "rows/rows.h"
 
 /* ---- the tables and their columns: names, and where they lie ---- */
 

@@ -1,16 +1,14 @@
-#include "trace/event.h"
-
+/* tools/trace/event.c - one event of a Chrome trace, as far as a report needs it */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/compiler.h"
 #include "comm/model/communicator.h"
 #include "measure/summary.h"
 #include "out/chrome/events.h"
 #include "out/emit.h"
-#include "trace/scan.h"
+#include "trace/trace.h"
 
 static bool event_read_activity(event *e, object o, const char *cat);
 static void event_read_comm(event *e, object o);

@@ -1,7 +1,6 @@
 #include "trace/trace.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/arena.h"
 #include "measure/window/window.h"
