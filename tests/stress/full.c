@@ -1,7 +1,7 @@
 /* A disk that is full, a real one: a small tmpfs, mounted where only this process sees it. Two
  * million regions, flushed and stopped on it and beside it: all are counted, whichever disk it was.
  * How long both take is printed; that the full one is asked once in a round is
- * tests/unit/test_trace_lost.c's.
+ * tests/unit/test_session.c's.
  */
 #include "kit.h"
 

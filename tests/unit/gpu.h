@@ -112,6 +112,9 @@ static inline void span(pk_region *region)
     pk_gpu_end(region, the_stream);
 }
 
+/* In gpu_per_thread.c, twice: stream 0 is another one there. */
+void span_of_this_thread(pk_region *region);
+
 #define with_gpu(test) cmocka_unit_test_setup_teardown(test, start_gpu, stop_gpu)
 
 #endif

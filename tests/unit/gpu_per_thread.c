@@ -2,7 +2,7 @@
  * --default-stream per-thread. */
 #define CUDA_API_PER_THREAD_DEFAULT_STREAM 1
 
-#include "gpu_per_thread.h"
+#include "gpu.h"
 
 void span_of_this_thread(pk_region *region)
 {

@@ -11,23 +11,22 @@
 void fixture_train(pki_summary *summary, uint64_t steps);
 
 /* So many steps of 10 ms with two GPUs: 0 as CUPTI has measured it, with many short kernels, copies
- * and waits; 1 by stream spans. In gpu_fixture.c. */
+ * and waits; 1 by stream spans. */
 void fixture_gpu(pki_summary *summary, uint64_t steps);
 
-/* The training run with two communicators, one of which has not completed all. In comm_fixture.c,
- * as is the hostile one's part. */
+/* The training run with two communicators, one of which has not completed all.
+ * The hostile one's part. */
 void fixture_comm(pki_summary *summary);
 void fixture_hostile_comm(pki_summary *summary, const char *hostile, pki_dist wild);
 
-/* Of both; hostile NULL: the usual one. In environment_fixture.c, costs_fixture.c. */
+/* Of both; hostile NULL: the usual one. */
 void fixture_costs(pki_summary *summary, const char *hostile);
 void fixture_machine(pki_summary *summary, const char *hostile);
 
 /* Nothing but zeros and NULLs. */
 void fixture_empty(pki_summary *summary);
 
-/* Every number at an end of its range, not finite where it can be; every string hostile. In
- * hostile_fixture.c. */
+/* Every number at an end of its range, not finite where it can be; every string hostile. */
 void fixture_hostile(pki_summary *summary);
 
 #endif

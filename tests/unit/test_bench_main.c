@@ -1,8 +1,14 @@
-/* A whole program of benchmarks, run with arguments: what it prints and writes, and its exit
- * status. */
+/* A whole program of benchmarks, and the system's watchdog. */
+#include "valgrind.h"
+
+#include <pk/bench.h>
+#include <pk/pk.h>
+
+#include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
-#include <stdbool.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,15 +16,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include <fcntl.h>
-#include <pk/bench.h>
-#include <pk/pk.h>
+#include "base/atomic.h"
+#include "bench/watchdog.h"
 
-#include "valgrind.h"
+/* ---- a whole program of benchmarks, run with arguments ---- */
+
+/* What it prints and writes, and its exit status. */
 
 static bool broken, absent;
 
@@ -230,17 +238,88 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
+static const struct CMUnitTest bench_main_tests[] = {
+    cmocka_unit_test(lists),
+    cmocka_unit_test(unusable_arguments),
+    cmocka_unit_test(measures),
+    cmocka_unit_test(failures_show_in_the_status),
+    cmocka_unit_test(files),
+    cmocka_unit_test(what_is_no_file_is_refused),
+    cmocka_unit_test(allocations_are_counted),
+    cmocka_unit_test(a_full_disk_is_no_success),
+};
+
+/* ---- the system's watchdog, on its own thread and clock ---- */
+
+/* No test asks how late it is. */
+
+static unsigned barks;
+
+static void bark(void *arg)
+{
+    assert_ptr_equal(arg, &barks);
+    __atomic_fetch_add(&barks, 1, __ATOMIC_RELEASE);
+}
+
+static const pki_bench_watchdog *const w = &pki_bench_system_watchdog;
+
+static void barks_once(void **state)
+{
+    (void)state;
+    void *dog = w->open(bark, &barks);
+    assert_non_null(dog);
+    for (unsigned i = 1; i <= 2; i++) {
+        w->set(dog, 1);
+        while (pki_load_acquire(&barks) < i)
+            sched_yield();
+        assert_true(w->call_off(dog));
+        assert_false(w->call_off(dog)); /* told once */
+    }
+    w->close(dog);
+    assert_int_equal(barks, 2);
+}
+
+/* One that has nothing to do sleeps, and wakes when it has. */
+static void sleeps_in_between(void **state)
+{
+    (void)state;
+    const struct timespec longer = {0, 3 * (long)PKI_BENCH_WATCHDOG_LOOK};
+    void *dog = w->open(bark, &barks);
+    pki_store_release(&barks, 0);
+    for (unsigned i = 1; i <= 3; i++) {
+        w->set(dog, UINT64_C(3600000000000));
+        assert_false(w->call_off(dog));
+        nanosleep(&longer, NULL);
+        w->set(dog, 1);
+        while (pki_load_acquire(&barks) < i)
+            sched_yield();
+        assert_true(w->call_off(dog));
+    }
+    w->close(dog);
+}
+
+static void is_called_off(void **state)
+{
+    (void)state;
+    void *dog = w->open(bark, &barks);
+    barks = 0;
+    assert_false(w->call_off(dog)); /* never set */
+    w->set(dog, UINT64_C(3600000000000));
+    assert_false(w->call_off(dog));
+    w->set(dog, UINT64_C(3600000000000));
+    w->close(dog);
+    assert_int_equal(barks, 0);
+}
+
+static const struct CMUnitTest bench_watchdog_tests[] = {
+    cmocka_unit_test(barks_once),
+    cmocka_unit_test(sleeps_in_between),
+    cmocka_unit_test(is_called_off),
+};
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists),
-        cmocka_unit_test(unusable_arguments),
-        cmocka_unit_test(measures),
-        cmocka_unit_test(failures_show_in_the_status),
-        cmocka_unit_test(files),
-        cmocka_unit_test(what_is_no_file_is_refused),
-        cmocka_unit_test(allocations_are_counted),
-        cmocka_unit_test(a_full_disk_is_no_success),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    int failed = cmocka_run_group_tests(bench_main_tests, make_folder, remove_folder);
+    failed += cmocka_run_group_tests(bench_watchdog_tests, NULL, NULL);
+    return failed;
 }

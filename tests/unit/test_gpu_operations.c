@@ -1,11 +1,142 @@
-/* pk/nccl.h on the mock of the driver: operations of communicators between events, and groups. */
-#include "gpu_operations.h"
+/* pk/nccl.h on the mock of the driver: operations of communicators between events. */
+#include "document.h"
+#include "gpu.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include "comm/model/communicator.h"
 
-#include <errno.h>
-#include <unistd.h>
-#include <pthread.h>
+/* ---- operations of communicators, and what the trace and the report say of them ---- */
+
+#define TOP "t.json"
+
+static pk_region layer = PK_REGION("layer");
+static pk_comm *world, *other;
+static json_t *doc, *report;
+static uint64_t ids = 0xABC; /* another communicator in each test: numbers go on with the old one */
+
+static int start_traced(void **state)
+{
+    if (enter_folder(state))
+        return -1;
+    gpu->reset();
+    the_context = gpu->context_create(1);
+    the_stream = gpu->stream_create(the_context);
+    ids += 2;
+    world = pk_comm_create("NCCL", "world", ids, 1, 4);
+    other = pk_comm_create("NCCL", "other", ids + 1, 0, 2);
+    return pk_start(pk_options(.backends = "cuda", .trace_path = TOP, .report_path = "r.json"));
+}
+
+static int stop_traced(void **state)
+{
+    stop_gpu(state);
+    pk_comm_destroy(world);
+    pk_comm_destroy(other);
+    json_decref(doc);
+    json_decref(report);
+    doc = report = NULL;
+    return leave_folder(state);
+}
+
+static pk_gpu_counts finish(void)
+{
+    pk_gpu_counts c = stop_and_count();
+    doc = load_document(TOP);
+    report = json_load_file("r.json", 0, NULL);
+    assert_non_null(report);
+    return c;
+}
+
+static json_int_t number(json_t *event, const char *key)
+{
+    return json_integer_value(json_object_get(json_object_get(event, "args"), key));
+}
+
+static const char *text(json_t *event, const char *key)
+{
+    const char *s = json_string_value(json_object_get(json_object_get(event, "args"), key));
+    return s ? s : "";
+}
+
+/* The n-th operation in the trace, from 0; NULL: there are not as many. */
+static json_t *operation(size_t n)
+{
+    size_t i;
+    json_t *event;
+    json_array_foreach(json_object_get(doc, "traceEvents"), i, event)
+    {
+        const char *cat = json_string_value(json_object_get(event, "cat"));
+        if (cat && strcmp(cat, "collective") == 0 && n-- == 0)
+            return event;
+    }
+    return NULL;
+}
+
+static json_t *row(const char *list, size_t i)
+{
+    return json_array_get(json_object_get(json_object_get(report, "comm"), list), i);
+}
+
+static json_int_t of_row(size_t i, const char *key)
+{
+    return json_integer_value(json_object_get(row("collectives", i), key));
+}
+
+static json_int_t of_comm(uint64_t id, const char *key)
+{
+    char hash[17];
+    snprintf(hash, sizeof hash, "%" PRIx64, id);
+    for (size_t i = 0; row("communicators", i); i++)
+        if (strcmp(json_string_value(json_object_get(row("communicators", i), "id")), hash) == 0)
+            return json_integer_value(json_object_get(row("communicators", i), key));
+    fail_msg("there is no communicator %s", hash);
+    return 0;
+}
+
+static json_int_t of_world(const char *key)
+{
+    return of_comm(ids, key);
+}
+
+static json_int_t of_other(const char *key)
+{
+    return of_comm(ids + 1, key);
+}
+
+static json_int_t calls_of_row(size_t i)
+{
+    return json_integer_value(
+        json_object_get(json_object_get(row("collectives", i), "time"), "count"));
+}
+
+static void all_reduce(pk_comm *comm, uint64_t count, CUstream stream, int32_t result)
+{
+    pk_nccl_begin(comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, count, -1, stream);
+    gpu->work(stream);
+    pk_nccl_end(comm, stream, result);
+}
+
+static void message(pk_comm_op op, uint64_t count, int32_t peer)
+{
+    pk_nccl_begin(world, op, PK_TYPE_BYTE, count, peer, the_stream);
+    pk_nccl_end(world, the_stream, 0);
+}
+
+static void end_group(int32_t result)
+{
+    pk_nccl_group_launch();
+    pk_nccl_group_end(result);
+}
+
+#define traced(test) cmocka_unit_test_setup_teardown(test, start_traced, stop_traced)
+
+/* ---- pk/nccl.h on the mock of the driver ---- */
+
+/* Operations of communicators between events, and groups. */
 
 static void once_under_its_region(void **state)
 {
@@ -272,7 +403,7 @@ static void refused_groups(void **state)
     assert_null(operation(3));
 }
 
-/* ---- threads: places of groups' members go back and forth ---- */
+/* -- threads: places of groups' members go back and forth -- */
 
 enum { THREADS = 3, GROUPS = 400 };
 
@@ -366,28 +497,243 @@ static void no_context(void **state)
     assert_int_equal(number(operation(0), "Seq"), 2);
 }
 
-int main(int argc, char **argv)
+static const struct CMUnitTest gpu_operations_tests[] = {
+    traced(once_under_its_region),
+    traced(beside_spans),
+    traced(refused),
+    traced(late_is_not_lost),
+    traced(hangs),
+    traced(alike_share_a_group),
+    traced(alike_across_a_round_number),
+    traced(messages_are_pairs),
+    traced(unlike_are_one),
+    traced(many_members),
+    traced(streams_of_a_group),
+    traced(refused_groups),
+    traced(refused_is_no_stall),
+    traced(group_across_sessions),
+    traced(no_context),
+    traced(threads),
+};
+
+static int run_gpu_operations(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        traced(once_under_its_region),
-        traced(beside_spans),
-        traced(refused),
-        traced(late_is_not_lost),
-        traced(hangs),
-        traced(alike_share_a_group),
-        traced(alike_across_a_round_number),
-        traced(messages_are_pairs),
-        traced(unlike_are_one),
-        traced(many_members),
-        traced(streams_of_a_group),
-        traced(refused_groups),
-        traced(refused_is_no_stall),
-        traced(group_across_sessions),
-        traced(no_context),
-        traced(threads),
-    };
     if (argc != 2)
         return 2;
     open_double(argv[1]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(gpu_operations_tests, NULL, NULL);
+}
+
+/* ---- operations of communicators that do not block, on the mock of the driver ---- */
+
+/* They come into their stream after the call, and their end is recorded when they have. */
+
+/* Its time goes on until the communicator says for the first time that it has come. */
+static void in_progress(void **state)
+{
+    uint64_t stamps[8];
+    (void)state;
+    all_reduce(world, 10, the_stream, 7);
+    pk_nccl_async(world, 7);
+    pk_nccl_async(other, 0);
+    sleep_ms(30);
+    assert_int_equal(counts_now().recorded, 0);
+    uint64_t now = gpu->device_ns();
+    pk_nccl_async(world, 0);
+    assert_int_equal(gpu->stamps(the_stream, stamps, 8), 2);
+    assert_true(stamps[0] < now && stamps[1] >= now);
+    pk_nccl_async(world, 0);
+    pk_nccl_async(NULL, 0);
+    all_reduce(world, 20, the_stream, 7);
+    pk_nccl_async(world, 3); /* it failed */
+    all_reduce(world, 30, the_stream, 0);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.recorded, 2);
+    assert_int_equal(c.refused, 1);
+    assert_int_equal(c.skipped, 1);
+    assert_int_equal(number(operation(0), "bytes"), 40);
+    assert_true(json_number_value(json_object_get(operation(0), "dur")) >= 30000);
+    assert_int_equal(number(operation(1), "bytes"), 120);
+    assert_int_equal(of_world("completed"), 3);
+}
+
+/* A group has come when all of its communicators have; on another thread nobody can tell. */
+static void groups_in_progress(void **state)
+{
+    (void)state;
+    pk_nccl_group_start();
+    all_reduce(world, 10, the_stream, 0);
+    all_reduce(other, 10, the_stream, 0);
+    end_group(7);
+    pk_nccl_async(other, 0);
+    sleep_ms(30);
+    assert_int_equal(counts_now().recorded, 0);
+    pk_nccl_async(world, 0);
+    await(counts_now().recorded == 1);
+    pk_nccl_group_start();
+    all_reduce(world, 10, the_stream, 0);
+    all_reduce(other, 10, the_stream, 0);
+    end_group(7);
+    pk_nccl_async(other, 3);
+    pk_nccl_async(world, 0);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.recorded, 1);
+    assert_int_equal(c.refused, 1);
+}
+
+/* A span that is around it ends first: nobody knows where the operation is. */
+static void in_progress_in_a_span(void **state)
+{
+    (void)state;
+    pk_gpu_begin(&layer, the_stream);
+    all_reduce(world, 10, the_stream, 7);
+    pk_gpu_end(&layer, the_stream);
+    pk_nccl_async(world, 0);
+    span(&layer);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.recorded, 2);
+    assert_int_equal(c.operations, 0);
+    assert_int_equal(c.skipped, 1);
+    assert_int_equal(spans_of(&layer), 2);
+}
+
+static const struct CMUnitTest gpu_pending_tests[] = {
+    traced(in_progress),
+    traced(groups_in_progress),
+    traced(in_progress_in_a_span),
+};
+
+static int run_gpu_pending(int argc, char **argv)
+{
+    if (argc != 2)
+        return 2;
+    open_double(argv[1]);
+    return cmocka_run_group_tests(gpu_pending_tests, NULL, NULL);
+}
+
+/* ---- pk/nccl.h in graphs ---- */
+
+/* Operations that are captured, and replayed. */
+
+static CUgraph capture(void)
+{
+    CUgraph graph;
+    assert_int_equal(gpu->capture_begin(the_stream, CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+    pk_region_begin(&layer);
+    all_reduce(world, 100, the_stream, 0);
+    pk_nccl_group_start();
+    message(PK_OP_SEND, 16, 3);
+    all_reduce(other, 5, the_stream, 0);
+    end_group(0);
+    pk_region_end(&layer);
+    assert_int_equal(gpu->capture_end(the_stream, &graph), 0);
+    return graph;
+}
+
+static void replays(void **state)
+{
+    (void)state;
+    CUgraph graph = capture();
+    CUgraphExec exec = gpu->instantiate(graph);
+    for (int i = 0; i < 10; i++) {
+        pk_gpu_graph_launching(exec, graph, the_stream);
+        gpu->launch(exec, the_stream);
+    }
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.captured, 2);
+    assert_int_equal(c.replayed, 20);
+    assert_int_equal(c.operations, 20);
+    json_t *e = operation(27); /* of the last replay: each is an operation and a group of two */
+    assert_string_equal(text(e, "Collective name"), "all_reduce");
+    assert_string_equal(text(e, "region"), "layer");
+    assert_int_equal(number(e, "bytes"), 400);
+    assert_int_equal(number(e, "Seq"), 19);
+    assert_true(number(e, "graph") > 0);
+    assert_non_null(operation(29));
+    assert_null(operation(30));
+    assert_int_equal(of_world("enqueued"), 20);
+    assert_int_equal(of_world("completed"), 20);
+    assert_int_equal(of_other("completed"), 10);
+    gpu->graph_destroy(graph);
+    gpu->exec_destroy(exec);
+}
+
+static void replays_unannounced(void **state)
+{
+    (void)state;
+    CUgraph graph = capture();
+    CUgraphExec exec = gpu->instantiate(graph);
+    gpu->launch(exec, the_stream);
+    await(counts_now().sampled == 2);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.operations, 2);
+    assert_int_equal(of_world("completed"), 2);
+    assert_non_null(operation(2));
+    gpu->graph_destroy(graph);
+    gpu->exec_destroy(exec);
+}
+
+/* Announced, launched, and not reached. */
+static void replays_lost(void **state)
+{
+    (void)state;
+    CUgraph graph = capture();
+    CUgraphExec exec = gpu->instantiate(graph);
+    gpu->hold(true);
+    pk_gpu_graph_launching(exec, graph, the_stream);
+    gpu->launch(exec, the_stream);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.lost, 2);
+    assert_int_equal(of_world("enqueued"), 2);
+    assert_int_equal(of_world("completed"), 0);
+    gpu->graph_destroy(graph);
+    gpu->exec_destroy(exec);
+}
+
+/* NCCL refused what was captured: it is nothing in a replay, and what else there is, is told. */
+static void refused_in_a_capture(void **state)
+{
+    CUgraph graph;
+    (void)state;
+    assert_int_equal(gpu->capture_begin(the_stream, CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+    all_reduce(world, 100, the_stream, 4);
+    all_reduce(world, 200, the_stream, 0);
+    assert_int_equal(gpu->capture_end(the_stream, &graph), 0);
+    CUgraphExec exec = gpu->instantiate(graph);
+    for (int i = 0; i < 5; i++) {
+        pk_gpu_graph_launching(exec, graph, the_stream);
+        gpu->launch(exec, the_stream);
+    }
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.captured, 1);
+    assert_int_equal(c.refused, 1);
+    assert_int_equal(c.operations, 5);
+    assert_int_equal(number(operation(0), "bytes"), 800);
+    assert_null(operation(5));
+    assert_int_equal(of_world("completed"), 5);
+    gpu->graph_destroy(graph);
+    gpu->exec_destroy(exec);
+}
+
+static const struct CMUnitTest gpu_replays_tests[] = {
+    traced(replays),
+    traced(replays_unannounced),
+    traced(replays_lost),
+    traced(refused_in_a_capture),
+};
+
+static int run_gpu_replays(int argc, char **argv)
+{
+    if (argc != 2)
+        return 2;
+    open_double(argv[1]);
+    return cmocka_run_group_tests(gpu_replays_tests, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    int failed = run_gpu_operations(argc, argv);
+    failed += run_gpu_pending(argc, argv);
+    failed += run_gpu_replays(argc, argv);
+    return failed;
 }

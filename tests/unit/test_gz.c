@@ -1,28 +1,34 @@
-/* Compressed trace files: one member, complete after every append. */
-#include "out/file.h"
-
+/* Trace files that are compressed, and on a disk that fills up. */
 #include "folder.h"
 
 #include <errno.h>
+#include <sys/uio.h>
+
 #include <zlib.h>
+
+#include "out/file.h"
+
+/* ---- compressed trace files ---- */
+
+/* One member, complete after every append. */
 
 #define HEAD "{\"traceEvents\":[\n{}"
 #define TAIL "\n]}\n"
 #define ROOM ((size_t)1 << 24)
 
 static pki_trace_file file;
-static char *wanted, *inflated;
+static char *gz_wanted, *inflated;
 static size_t wanted_bytes;
 
 static int open_file(void **state)
 {
     if (enter_folder(state))
         return -1;
-    wanted = malloc(ROOM);
+    gz_wanted = malloc(ROOM);
     inflated = malloc(ROOM);
     wanted_bytes = strlen(HEAD);
-    memcpy(wanted, HEAD, wanted_bytes);
-    return wanted && inflated &&
+    memcpy(gz_wanted, HEAD, wanted_bytes);
+    return gz_wanted && inflated &&
                    pki_trace_file_create(&file, "run.json.gz", true, HEAD, strlen(HEAD), TAIL,
                                          strlen(TAIL))
                ? 0
@@ -32,7 +38,7 @@ static int open_file(void **state)
 static int close_file(void **state)
 {
     pki_trace_file_close(&file);
-    free(wanted);
+    free(gz_wanted);
     free(inflated);
     return leave_folder(state);
 }
@@ -41,7 +47,7 @@ static bool append(const char *data, size_t n)
 {
     if (!pki_trace_file_append(&file, data, n, TAIL, strlen(TAIL)))
         return false;
-    memcpy(wanted + wanted_bytes, data, n);
+    memcpy(gz_wanted + wanted_bytes, data, n);
     wanted_bytes += n;
     return true;
 }
@@ -60,7 +66,7 @@ static size_t expect_whole(const char *tail)
     assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END); /* length and checksum are right, too */
     assert_int_equal(z.avail_in, 0);
     assert_int_equal(z.total_out, wanted_bytes + strlen(tail));
-    assert_memory_equal(inflated, wanted, wanted_bytes);
+    assert_memory_equal(inflated, gz_wanted, wanted_bytes);
     assert_memory_equal(inflated + wanted_bytes, tail, strlen(tail));
     inflateEnd(&z);
     free(bytes);
@@ -188,16 +194,181 @@ static void undo_and_keep(void **state)
 
 #define with_file(test) cmocka_unit_test_setup_teardown(test, open_file, close_file)
 
+static const struct CMUnitTest gz_tests[] = {
+    with_file(complete_after_every_append),
+    with_file(it_is_small),
+    with_file(incompressible),
+    with_file(ends_of_any_length),
+    with_file(a_write_that_failed),
+    with_file(the_head_stays),
+    cmocka_unit_test(undo_and_keep),
+};
+
+/* ---- a disk that fills up in the middle of a write, at every byte of it ---- */
+
+/* The document stays closed.
+ *
+ * Built with the linker's --wrap: pwrite and pwritev find room up to `capacity`, and below it only
+ * in what is there already, as on a file system. */
+
+#define LONG_TAIL "\n],\"perfkitReport\":{\"schema\":1}}\n"
+
+static off_t capacity = INT64_MAX;
+static unsigned interruptions;
+
+ssize_t __real_pwritev64(int fd, const struct iovec *pieces, int count, off_t at);
+ssize_t __real_pwrite64(int fd, const void *data, size_t n, off_t at);
+ssize_t __wrap_pwritev64(int fd, const struct iovec *pieces, int count, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *data, size_t n, off_t at);
+
+ssize_t __wrap_pwrite64(int fd, const void *data, size_t n, off_t at)
+{
+    struct stat s;
+    if (interruptions > 0 && interruptions--) {
+        errno = EINTR;
+        return -1;
+    }
+    if (fstat(fd, &s) != 0)
+        return -1;
+    off_t room = (s.st_size > capacity ? s.st_size : capacity) - at;
+    if (room <= 0 && n > 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return __real_pwrite64(fd, data, (off_t)n < room ? n : (size_t)room, at);
+}
+
+/* As one write, and as one it may be cut. */
+ssize_t __wrap_pwritev64(int fd, const struct iovec *pieces, int count, off_t at)
+{
+    char all[1 << 16];
+    size_t n = 0;
+    if (capacity == INT64_MAX && !interruptions)
+        return __real_pwritev64(fd, pieces, count, at);
+    for (int i = 0; i < count; i++) {
+        assert_true(n + pieces[i].iov_len <= sizeof all);
+        memcpy(all + n, pieces[i].iov_base, pieces[i].iov_len);
+        n += pieces[i].iov_len;
+    }
+    return __wrap_pwrite64(fd, all, n, at);
+}
+
+static pki_trace_file full_disk_file;
+
+static bool full_disk_append(const char *data, const char *tail)
+{
+    return pki_trace_file_append(&full_disk_file, data, strlen(data), tail, strlen(tail));
+}
+
+static void create(const char *path, bool compressed)
+{
+    capacity = INT64_MAX;
+    assert_true(pki_trace_file_create(&full_disk_file, path, compressed, HEAD, strlen(HEAD), TAIL,
+                                      strlen(TAIL)));
+}
+
+/* gzread passes plain files through. */
+static void expect_content(const char *path, const char *wanted)
+{
+    char text[1000];
+    gzFile in = gzopen(path, "rb");
+    assert_non_null(in);
+    int n = gzread(in, text, sizeof text - 1);
+    assert_true(n >= 0);
+    text[n] = 0;
+    assert_string_equal(text, wanted);
+    assert_int_equal(gzclose(in), Z_OK); /* the member was complete */
+}
+
+static void fill_up(const char *path, bool compressed)
+{
+    for (off_t room = 0; room < 90; room++) {
+        create(path, compressed);
+        assert_true(full_disk_append(",1", TAIL));
+        struct stat s;
+        assert_int_equal(fstat(full_disk_file.own.fd, &s), 0);
+        capacity = s.st_size + room;
+        const char *data =
+            ",\"a longer piece of data that does not compress: qjxkvbzwpyfgc 0918273645\"";
+        bool fits = full_disk_append(data, TAIL);
+        char wanted[300];
+        if (!fits)
+            assert_int_equal(errno, ENOSPC);
+        snprintf(wanted, sizeof wanted, HEAD ",1%s" TAIL, fits ? data : "");
+        expect_content(path, wanted);
+        assert_true(full_disk_append("", TAIL)); /* the end is where there are blocks already */
+        expect_content(path, wanted);
+        assert_true(room < 89 || fits);
+        assert_false(room == 0 && fits);
+        capacity = INT64_MAX;
+        assert_true(full_disk_append(",3", LONG_TAIL)); /* and on it goes, without what failed */
+        snprintf(wanted, sizeof wanted, HEAD ",1%s,3" LONG_TAIL, fits ? data : "");
+        expect_content(path, wanted);
+        pki_trace_file_close(&full_disk_file);
+    }
+}
+
+static void plain(void **state)
+{
+    (void)state;
+    fill_up("run.json", false);
+}
+
+static void compressed(void **state)
+{
+    (void)state;
+    fill_up("run.json.gz", true);
+}
+
+/* As at the end of a session: the report finds no room, the brackets do. */
+static void an_end_that_does_not_fit(void **state)
+{
+    (void)state;
+    for (int gz = 0; gz < 2; gz++) {
+        const char *path = gz ? "run.json.gz" : "run.json";
+        create(path, gz);
+        struct stat s;
+        assert_int_equal(fstat(full_disk_file.own.fd, &s), 0);
+        capacity = s.st_size + 5;
+        assert_false(full_disk_append("", LONG_TAIL));
+        assert_true(full_disk_append("", TAIL));
+        expect_content(path, HEAD TAIL);
+        pki_trace_file_close(&full_disk_file);
+    }
+}
+
+static void no_room_from_the_start(void **state)
+{
+    (void)state;
+    for (capacity = 0; capacity < (off_t)strlen(HEAD TAIL); capacity++) {
+        assert_false(pki_trace_file_create(&full_disk_file, "run.json", false, HEAD, strlen(HEAD),
+                                           TAIL, strlen(TAIL)));
+        assert_int_equal(errno, ENOSPC);
+        assert_int_equal(count_files(), 0);
+    }
+}
+
+static void interrupted(void **state)
+{
+    (void)state;
+    create("run.json", false);
+    interruptions = 3;
+    assert_true(full_disk_append(",1", TAIL));
+    expect_content("run.json", HEAD ",1" TAIL);
+    pki_trace_file_close(&full_disk_file);
+}
+
+static const struct CMUnitTest full_disk_tests[] = {
+    in_folder(plain),
+    in_folder(compressed),
+    in_folder(an_end_that_does_not_fit),
+    in_folder(no_room_from_the_start),
+    in_folder(interrupted),
+};
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        with_file(complete_after_every_append),
-        with_file(it_is_small),
-        with_file(incompressible),
-        with_file(ends_of_any_length),
-        with_file(a_write_that_failed),
-        with_file(the_head_stays),
-        cmocka_unit_test(undo_and_keep),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(gz_tests, NULL, NULL);
+    failed += cmocka_run_group_tests(full_disk_tests, NULL, NULL);
+    return failed;
 }

@@ -1,8 +1,107 @@
-/* What devices say about themselves, through the mock in tests/fake: what arrives in trace,
- * statistics and status. What fails is in test_nvml_failures.c. */
-#include "nvml.h"
+/* What devices say about themselves, through the mock in tests/fake. */
+#include "document.h"
+#include "session.h"
+#include "valgrind.h"
 
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "../fake/nvml.h"
+#include "backend/nvml/sampler.h"
+
+/* ---- a session that asks the mock ---- */
+
+/* a session that asks the mock of NVML in tests/fake, for tests. */
+
+static fake_nvml *fake;
+
+static void reset_fake(void)
+{
+    fake_device usual = {.name = "Double H1",
+                         .busy = 87,
+                         .memory_busy = 41,
+                         .milliwatts = 345678,
+                         .celsius = 66,
+                         .sm_mhz = 1980,
+                         .memory_mhz = 3201,
+                         .used_bytes = 123456};
+    memset(fake, 0, sizeof *fake);
+    fake->devices = 1;
+    for (unsigned i = 0; i < FAKE_DEVICES; i++)
+        fake->device[i] = usual;
+}
+
+static int set_up(void **state)
+{
+    reset_fake();
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("LOCAL_RANK");
+    unsetenv("LOCAL_WORLD_SIZE");
+    return enter_folder(state);
+}
+
+static int tear_down(void **state)
+{
+    fake_set(fake->stuck, false);
+    pk_stop();
+    return leave_folder(state);
+}
+
+static void start_sampling(void)
+{
+    assert_int_equal(
+        pk_start(pk_options(.trace_path = "t.json", .report_path = "r.json", .backends = "nvml")),
+        PK_OK);
+}
+
+static pk_backend_info status(void)
+{
+    pk_backend_info info = {.size = sizeof info};
+    assert_int_equal(pk_backend_status("nvml", &info), PK_OK);
+    return info;
+}
+
+static void expect_words(const char *words)
+{
+    pk_backend_info info = status();
+    if (!strstr(info.reason, words))
+        fail_msg("\"%s\" does not say \"%s\"", info.reason, words);
+}
+
+/* Until it is so; the test's time limit is the only one. */
+#define await(condition)                                                                           \
+    for (const struct timespec ms = {0, 1000000}; !(condition);)                                   \
+    nanosleep(&ms, NULL)
+
+#define calls(i, reading) fake_get(fake->device[i].calls[reading])
+
+static void await_rounds(unsigned device, unsigned n)
+{
+    unsigned before = calls(device, FAKE_REASONS);
+    await(calls(device, FAKE_REASONS) >= before + n);
+}
+
+#define sampling(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+/* The mock in that library. NULL: it cannot be loaded, as where there is none. */
+static fake_nvml *load_fake(const char *path)
+{
+    setenv("PK_NVML_LIBRARY", path, 1);
+    void *library = dlopen(path, RTLD_NOW);
+    return library ? dlsym(library, FAKE_NVML_SCRIPT) : NULL;
+}
+
+/* ---- values ---- */
+
+/* What arrives in trace, statistics and status. */
 
 static double value_in(const json_t *event)
 {
@@ -205,26 +304,240 @@ static void ranks_share_the_devices(void **state)
     assert_int_equal(calls(0, FAKE_POWER), 0);
 }
 
+static const struct CMUnitTest nvml_tests[] = {
+    sampling(a_library_of_another_kind), /* before the mock has been taken */
+    sampling(before_any_session),        sampling(values_in_trace_and_report),
+    sampling(energy_on_request),         sampling(held_down_clocks_are_told),
+    sampling(what_is_not_supported),     sampling(sessions_one_after_the_other),
+    sampling(a_session_without_it),      sampling(ranks_share_the_devices),
+};
+
+static const struct CMUnitTest fork_tests[] = {sampling(after_a_fork)};
+
+static const struct CMUnitTest without[] = {
+    cmocka_unit_test_setup_teardown(no_library, enter_folder, leave_folder)};
+
+/* ---- when NVML fails, is slow, or does not come back ---- */
+
+static void a_lost_device(void **state)
+{
+    (void)state;
+    fake->devices = 2;
+    start_sampling();
+    await_rounds(0, 1);
+    fake_set(fake->device[0].codes[FAKE_TEMPERATURE], 15);
+    await(strstr(status().reason, "gpu0 was given up: GPU is lost"));
+    unsigned before = calls(0, FAKE_POWER);
+    await_rounds(1, 3);
+    assert_int_equal(calls(0, FAKE_POWER), before);
+    assert_true(status().live); /* the other one is */
+    fake_set(fake->device[1].codes[FAKE_TEMPERATURE], 16);
+    await(!status().live);
+    assert_int_equal(pk_stop(), PK_OK);
+}
+
+static void failures_that_pass(void **state)
+{
+    (void)state;
+    fake->device[0].codes[FAKE_POWER] = 999;
+    start_sampling();
+    await(strstr(status().reason, "gpu0.power every 0.4 s: Some Error")); /* but not off */
+    fake_set(fake->device[0].codes[FAKE_POWER], 0);
+    await(!strstr(status().reason, "Some Error"));
+    assert_int_equal(pk_stop(), PK_OK);
+    json_t *doc = load_document("t.json");
+    assert_true(count_events(doc, "C", "gpu0.power") >= 1);
+    json_decref(doc);
+}
+
+static void slow_calls_are_made_more_rarely(void **state)
+{
+    (void)state;
+    fake->device[0].slow[FAKE_POWER] = 20000;
+    start_sampling();
+    await(strstr(status().reason, "gpu0.power every ")); /* 0.8 s, or more where others are busy */
+    assert_non_null(strstr(status().reason, " s: a call takes "));
+    await(calls(0, FAKE_POWER) < calls(0, FAKE_REASONS)); /* which go on as often as before */
+    assert_int_equal(pk_stop(), PK_OK);
+}
+
+static void nvml_that_is_not_ready(void **state)
+{
+    (void)state;
+    fake->init_code = 9;
+    start_sampling();
+    await(!status().live);
+    expect_words("nvmlInit_v2: Some Error");
+    assert_int_equal(pk_stop(), PK_OK);
+    fake->init_code = 0;
+    fake->count_code = 999;
+    start_sampling();
+    await(!status().live);
+    expect_words("looking for devices: Some Error");
+    assert_int_equal(pk_stop(), PK_OK);
+    fake->count_code = 0;
+    fake->devices = 0;
+    start_sampling();
+    await(!status().live);
+    expect_words("there is no device");
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(fake->inits, fake->shutdowns);
+}
+
+static void a_call_that_does_not_come_back(void **state)
+{
+    (void)state;
+    fake->stuck = true;
+    start_sampling();
+    await(strstr(status().reason, "nvmlDeviceGetUtilizationRates has not returned for"));
+    assert_int_equal(pk_flush(), PK_OK);
+    assert_int_equal(pk_stop(), PK_OK);
+    start_sampling(); /* while it is still in there */
+    expect_words("NVML has not come back from a call that the session before made");
+    assert_false(status().live);
+    assert_int_equal(pk_stop(), PK_OK);
+    fake_set(fake->stuck, false);
+    await((start_sampling(), status().live || pk_stop() != PK_OK));
+    await_rounds(0, 2);
+    assert_int_equal(pk_stop(), PK_OK);
+}
+
+static const struct CMUnitTest nvml_failures_tests[] = {
+    sampling(a_lost_device),
+    sampling(failures_that_pass),
+    sampling(slow_calls_are_made_more_rarely),
+    sampling(nvml_that_is_not_ready),
+    sampling(a_call_that_does_not_come_back),
+};
+
+/* ---- which devices are the process's, by what CUDA_VISIBLE_DEVICES and launchers say ---- */
+
+static const pki_nvml *nvml;
+
+static int nvml_visible_set_up(void **state)
+{
+    static const char *const uuids[] = {"GPU-aa11", "GPU-aa22", "GPU-bb33", "GPU-cc44"};
+    (void)state;
+    memset(fake, 0, sizeof *fake);
+    fake->devices = 4;
+    for (unsigned i = 0; i < 4; i++)
+        fake->device[i].uuid = uuids[i];
+    fake->device[6].uuid = "MIG-dd55";
+    return nvml->init();
+}
+
+static int nvml_visible_tear_down(void **state)
+{
+    (void)state;
+    return nvml->shutdown();
+}
+
+/* The devices that are found, as "ordinal:device " each. */
+static void expect(const pki_nvml_wish *wish, const char *wanted)
+{
+    pki_nvml_visible v;
+    char text[200] = "";
+    assert_int_equal(pki_nvml_find(nvml, wish, &v), PKI_NVML_OK);
+    for (unsigned i = 0; i < v.count; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%u:%d ", v.devices[i].ordinal,
+                 (int)((fake_device *)(void *)v.devices[i].handle - fake->device));
+    assert_string_equal(text, wanted);
+}
+
+static void expect_list(const char *list, const char *wanted)
+{
+    expect(&(pki_nvml_wish){.list = list}, wanted);
+}
+
+static void all_devices(void **state)
+{
+    (void)state;
+    expect_list(NULL, "0:0 1:1 2:2 3:3 ");
+    fake->device[1].open_code = PKI_NVML_NO_PERMISSION; /* CUDA does not count it, either */
+    expect_list(NULL, "0:0 1:2 2:3 ");
+    expect_list("1", "0:2 ");
+}
+
+static void lists(void **state)
+{
+    (void)state;
+    expect_list("2,0", "0:2 1:0 ");
+    expect_list(" 3 , 1", "0:3 1:1 ");
+    expect_list("0,9,1", "0:0 "); /* what comes behind something that is none does not count */
+    expect_list("0,-1,1", "0:0 ");
+    expect_list("-1", "");
+    expect_list("", "");
+    expect_list("NoDevFiles", "");
+    expect_list("1x", "");
+    expect_list("99999999999999999999", "");
+}
+
+static void uuids(void **state)
+{
+    (void)state;
+    expect_list("GPU-bb33,GPU-aa11", "0:2 1:0 ");
+    expect_list("GPU-c,0", "0:3 1:0 ");
+    expect_list("GPU-a", ""); /* fits two */
+    expect_list("MIG-dd55", "0:6 ");
+    expect_list("MIG-dd", "");
+}
+
+static void models_that_differ(void **state)
+{
+    pki_nvml_visible v;
+    (void)state;
+    pki_nvml_find(nvml, &(pki_nvml_wish){.list = NULL}, &v);
+    assert_false(v.doubtful);
+    fake->device[2].name = "another one";
+    pki_nvml_find(nvml, &(pki_nvml_wish){.list = NULL}, &v);
+    assert_true(v.doubtful);
+    pki_nvml_find(nvml, &(pki_nvml_wish){.order = "PCI_BUS_ID"}, &v);
+    assert_false(v.doubtful);
+    pki_nvml_find(nvml, &(pki_nvml_wish){.list = "GPU-bb33"}, &v);
+    assert_false(v.doubtful);
+}
+
+static void ranks_of_one_node(void **state)
+{
+    (void)state;
+    expect(&(pki_nvml_wish){.local_rank = 1, .local_size = 2}, "1:1 3:3 ");
+    expect(&(pki_nvml_wish){.local_rank = 3, .local_size = 4}, "3:3 ");
+    /* More ranks than devices, or a list of one's own: nobody else can be relied on. */
+    expect(&(pki_nvml_wish){.local_rank = 5, .local_size = 8}, "0:0 1:1 2:2 3:3 ");
+    expect(&(pki_nvml_wish){.list = "2,3", .local_rank = 1, .local_size = 2}, "0:2 1:3 ");
+    fake->device[0].open_code = PKI_NVML_NO_PERMISSION;
+    expect(&(pki_nvml_wish){.local_rank = 1, .local_size = 2}, "0:1 1:2 2:3 ");
+}
+
+#define visible(test)                                                                              \
+    cmocka_unit_test_setup_teardown(test, nvml_visible_set_up, nvml_visible_tear_down)
+
+static int open_library(void **state)
+{
+    char reason[200] = "";
+    (void)state;
+    nvml = pki_nvml_open(reason, sizeof reason);
+    if (!nvml)
+        print_message("%s\n", reason);
+    return nvml ? 0 : -1;
+}
+
+static const struct CMUnitTest nvml_visible_tests[] = {
+    visible(all_devices),       visible(lists), visible(uuids), visible(models_that_differ),
+    visible(ranks_of_one_node),
+};
+
+/* test_nvml LIBRARY: the mock, or a file that is not there. */
 int main(int argc, char **argv)
 {
-    const char *preloaded = getenv("LD_PRELOAD");
-    bool forks = !strstr(SANITIZERS, "thread") && !getenv("PK_TEST_QEMU") &&
-                 !(preloaded && strstr(preloaded, "vgpreload"));
-    const struct CMUnitTest tests[] = {
-        sampling(a_library_of_another_kind), /* before the mock has been taken */
-        sampling(before_any_session),        sampling(values_in_trace_and_report),
-        sampling(energy_on_request),         sampling(held_down_clocks_are_told),
-        sampling(what_is_not_supported),     sampling(sessions_one_after_the_other),
-        sampling(a_session_without_it),      sampling(ranks_share_the_devices),
-    };
-    const struct CMUnitTest fork_tests[] = {sampling(after_a_fork)};
-    const struct CMUnitTest without[] = {
-        cmocka_unit_test_setup_teardown(no_library, enter_folder, leave_folder)};
+    bool forks = !strstr(SANITIZERS, "thread") && !getenv("PK_TEST_QEMU") && !under_valgrind();
     if (argc != 2)
         return 2;
     fake = load_fake(argv[1]);
     if (!fake)
         return cmocka_run_group_tests(without, NULL, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL) +
-           (forks ? cmocka_run_group_tests(fork_tests, NULL, NULL) : 0);
+    int failed = cmocka_run_group_tests(nvml_tests, NULL, NULL);
+    failed += forks ? cmocka_run_group_tests(fork_tests, NULL, NULL) : 0;
+    failed += cmocka_run_group_tests(nvml_failures_tests, NULL, NULL);
+    return failed + cmocka_run_group_tests(nvml_visible_tests, open_library, NULL);
 }

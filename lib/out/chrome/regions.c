@@ -1,5 +1,5 @@
 /* lib/out/chrome/regions.c - the events of plain regions, many in a row: to the byte those of
- * pki_chrome_event, of which a test sees to it (tests/unit/test_chrome_regions.c). */
+ * pki_chrome_event, of which a test sees to it (tests/unit/test_chrome.c). */
 #include <string.h>
 
 #include "core/thread.h"
