@@ -84,7 +84,7 @@ def heat_of(ranks, figure, per_row):
     return [column[row] for row in range(len(rows[0])) for column in rows]
 
 
-# ---- how the page writes figures (tools/html/format.js) ----
+# ---- how the page writes figures (tools/html/common.js) ----
 
 def digits(value):
     size = abs(value)
