@@ -1,5 +1,5 @@
 /* Calls by path, from slices in the order of their ends. */
-#include "tree/tree.h"
+#include "rebuild/rebuild.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

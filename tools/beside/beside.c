@@ -10,7 +10,7 @@
 #include "base/compare.h"
 #include "base/compiler.h"
 #include "memory.h"
-#include "tree/tree.h"
+#include "rebuild/rebuild.h"
 
 #define BESIDE_USUAL_MOST 32
 
@@ -207,12 +207,12 @@ static bool has(const files_reading *r, uint64_t step)
 }
 
 /* Of one step of those that the step's own reading does not have; false: there is none. */
-static bool usual_of(const slices *s, const files_reading *own, int which, double *usual)
+static bool usual_of(const slices *s, const files_reading *mine, int which, double *usual)
 {
     double all[BESIDE_USUAL_MOST];
     size_t n = 0;
     for (size_t i = 0; i < s->reading_count && n < PKI_COUNT_OF(all); i++)
-        if (!has(&s->readings[i], own->step) && !has(own, s->readings[i].step))
+        if (!has(&s->readings[i], mine->step) && !has(mine, s->readings[i].step))
             all[n++] = s->readings[i].values[which] / s->readings[i].values[STEPS];
     if (n)
         qsort(all, n, sizeof *all, pki_compare_double);
@@ -230,19 +230,19 @@ static bool is_notable(const pki_io_beside *r, bool calls)
 /* Once all have been added: the rows of out->io, if the step has a reading, and usual ones. */
 static void files_fill(const slices *s, pki_beside *out)
 {
-    const files_reading *own = NULL;
+    const files_reading *mine = NULL;
     double usual;
-    for (size_t i = 0; i < s->reading_count && !own; i++)
-        own = s->readings[i].step == out->step ? &s->readings[i] : NULL;
-    if (!own || !usual_of(s, own, STEPS, &usual))
+    for (size_t i = 0; i < s->reading_count && !mine; i++)
+        mine = s->readings[i].step == out->step ? &s->readings[i] : NULL;
+    if (!mine || !usual_of(s, mine, STEPS, &usual))
         return;
     out->io = memory_zeroed(STEPS, sizeof *out->io);
     for (int i = 0; i < STEPS; i++) {
         pki_io_beside *r = &out->io[out->io_count++];
-        usual_of(s, own, i, &usual);
+        usual_of(s, mine, i, &usual);
         *r = (pki_io_beside){.name = memory_copy(names[i]),
-                             .value = (uint64_t)own->values[i],
-                             .steps = (uint64_t)own->values[STEPS],
+                             .value = (uint64_t)mine->values[i],
+                             .steps = (uint64_t)mine->values[STEPS],
                              .usual = usual};
         r->telling = is_notable(r, i == CALLS);
     }
@@ -339,9 +339,9 @@ static void add_step(comparison *c, const step_seen *step, size_t column)
     uint64_t covered = 0, took = step->end - step->start;
     c->column = column;
     for (size_t i = 0; i < c->in->count;) {
-        bool own = c->in->all[i].track == SLICES_STEP_THREAD;
+        bool mine = c->in->all[i].track == SLICES_STEP_THREAD;
         i = add_track(c, step, i);
-        covered = own ? c->covered : covered;
+        covered = mine ? c->covered : covered;
     }
     path_times *outside = times_of(c, "", (char)('0' + PKI_UNTRACKED), "");
     outside->self[column] = took - PKI_MIN(took, covered);
@@ -364,9 +364,9 @@ static double off(const pki_path_row *r)
 static int by_track_and_difference(const void *a, const void *b)
 {
     const pki_path_row *x = a, *y = b;
-    bool own = x->where[0] == 0, other_own = y->where[0] == 0;
-    if (own != other_own)
-        return own ? -1 : 1;
+    bool mine = x->where[0] == 0, other_own = y->where[0] == 0;
+    if (mine != other_own)
+        return mine ? -1 : 1;
     if (off(x) != off(y))
         return off(x) < off(y) ? 1 : -1;
     int order = strcmp(x->where, y->where);
@@ -427,12 +427,12 @@ static bool beside_fill(slices *s, trace *t, pki_summary *out)
 bool beside_of_file(const char *path, slices *s, pki_summary *out, complaint *why)
 {
     trace t;
-    slices own = {0};
+    slices mine = {0};
     if (!trace_open(&t, path, true, why))
         return false;
-    bool read =
-        !trace_has_events(&t) || !trace_can_be_read_again(&t) || beside_fill(s ? s : &own, &t, out);
+    bool read = !trace_has_events(&t) || !trace_can_be_read_again(&t) ||
+                beside_fill(s ? s : &mine, &t, out);
     trace_close(&t);
-    slices_free(&own);
+    slices_free(&mine);
     return read;
 }

@@ -1,21 +1,19 @@
-/* tools/report.c - pk report */
-#include "command.h"
-#include "base/compiler.h"
-#include "beside/beside.h"
-#include "html/html.h"
-#include "read/json.h"
-#include "load/load.h"
-#include "out/columns.h"
-#include "out/report/report.h"
-#include "report_capture.h"
-#include "report_text.h"
-#include "files.h"
+#include "report/report.h"
 
 #include <regex.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "base/compiler.h"
+#include "beside/beside.h"
+#include "command.h"
+#include "files.h"
+#include "html/html.h"
+#include "load/load.h"
+#include "out/columns.h"
+#include "read/json.h"
 
 typedef struct wish {
     bool json, threads, tree;

@@ -1,10 +1,10 @@
-#include "tree/tree.h"
+/* tools/rebuild/tree.c - calls by path: of each region, in which regions it was called */
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/compiler.h"
 #include "memory.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "rebuild/rebuild.h"
 
 #define WAITING_MOST 65536     /* per track; beyond it, neighbours wait as one */
 #define LIVE_MOST (1u << 21)   /* nodes, 40 bytes each, before that is done to all tracks */
