@@ -29,6 +29,7 @@ FOLDERS = [
     ("tools/html/", ["tools", "html"]),
     ("tools/", ["tools"]),
     ("bindings/", ["ffi"]),
+    ("contrib/", ["contrib", "ffi"]),
     ("examples/", ["examples"]),
     ("package/", ["install"]),
 ]

@@ -38,8 +38,8 @@ fi
 "$program" "${modules[@]}" "$@"
 # Go brings a runtime with threads and signals of its own: in a process of its own, beside C.
 if have go; then
-    mkdir -p bindings bench/ffi
-    cp -r "$bindings/go" bindings/
+    mkdir -p contrib bench/ffi
+    cp -r "$contrib/go" contrib/
     cp -r "$here/go" bench/ffi/
     (cd bench/ffi/go && go build -buildmode=c-shared -o "$folder/go.so" .)
     "$program" "${modules[0]}" "Go, Begin().End()=./go.so" "$@"
@@ -47,7 +47,7 @@ fi
 for home in "${JAVA_HOME:-}" /usr/lib/jvm/*; do
     case $("$home/bin/javac" -version 2>/dev/null) in
         "javac 2"[2-9]* | "javac "[3-9][0-9]*)
-            "$home/bin/javac" -d classes "$bindings"/java/perfkit/*.java "$here/Pairs.java"
+            "$home/bin/javac" -d classes "$contrib"/java/perfkit/*.java "$here/Pairs.java"
             "$home/bin/java" --enable-native-access=ALL-UNNAMED -cp classes Pairs "$@"
             break ;;
     esac

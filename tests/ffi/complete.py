@@ -8,8 +8,8 @@ import os
 import re
 import sys
 
-BINDINGS = {"python": "python/*.py", "fortran": "fortran/pk*", "rust": "rust/*.rs", "go": "go/*.go",
-            "java": "java/perfkit/*.java"}
+BINDINGS = {"python": "bindings/python/*.py", "fortran": "bindings/fortran/pk*", "rust": "bindings/rust/*.rs",
+            "go": "contrib/go/*.go", "java": "contrib/java/perfkit/*.java"}
 EVERY = frozenset(BINDINGS)
 NOT_PYTHON = EVERY - {"python"}
 
@@ -43,7 +43,7 @@ def read(*path):
 
 def binding(source, language):
     """The text of a binding, its comments too: what is in those alone would not do, but nothing is."""
-    files = sorted(glob.glob(os.path.join(source, "bindings", BINDINGS[language])))
+    files = sorted(glob.glob(os.path.join(source, BINDINGS[language])))
     return "\n".join(read(path) for path in files if "example" not in path.lower())
 
 

@@ -24,6 +24,7 @@ EXAMPLES = {
     "go": {"load": 50, "wait for batch": 51, "forward": 50, "backward": 50},
 }
 
+CONTRIB = ("go", "java")
 WITH_STREAMS = ("cpp", "python", "fortran", "rust")  # Go and Java have no word for CUDA's
 
 
@@ -44,7 +45,6 @@ class Place:
     def __init__(self, source, library, cc, cxx, folder):
         self.source, self.folder, self.cc, self.cxx = source, folder, cc, cxx
         self.include, self.lib = os.path.join(source, "include"), os.path.join(folder, "lib")
-        self.bindings = os.path.join(source, "bindings")
         os.mkdir(self.lib)
         for name in "libpk.so", "libpk.so.1":
             os.symlink(os.path.realpath(library), os.path.join(self.lib, name))
@@ -68,8 +68,8 @@ class Place:
             raise Absent(f"{name} is not installed")
         return name
 
-    def binding(self, *path):
-        return os.path.join(self.bindings, *path)
+    def binding(self, language, *path):
+        return os.path.join(self.source, "contrib" if language in CONTRIB else "bindings", language, *path)
 
 
 # ---- each: (command of the mixed program, command of the example), built where there is something to build ----
@@ -114,9 +114,9 @@ def rust(place):
 def go(place):
     """In copies of the two modules, which stand to each other as they do in the tree."""
     place.need("go")
-    for folder in "bindings/go", "tests/ffi/mixed.go":
+    for folder in "contrib/go", "tests/ffi/mixed.go":
         shutil.copytree(os.path.join(place.source, folder), os.path.join(place.folder, folder))
-    for folder, what, made in ("bindings/go", "./example", "example"), ("tests/ffi/mixed.go", ".", "mixed"):
+    for folder, what, made in ("contrib/go", "./example", "example"), ("tests/ffi/mixed.go", ".", "mixed"):
         place.run("go", "build", "-o", os.path.join(place.folder, made), what, cwd=os.path.join(place.folder, folder))
     return ["./mixed"], ["./example"]
 

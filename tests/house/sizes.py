@@ -43,7 +43,7 @@ def functions(text):
 
 def check(root):
     complaints = []
-    everywhere = ("include", "lib", "bindings", "tools", "examples", "tests", "bench")
+    everywhere = ("include", "lib", "bindings", "contrib", "tools", "examples", "tests", "bench")
     for path in tree.files(root, everywhere, (".c", ".h", ".cpp", ".hpp", ".py", ".f90", ".rs", ".go", ".java", ".sh", ".build")):
         lines = tree.read(root, path).count("\n")
         if lines > FILE_LINES:

@@ -272,8 +272,9 @@ run_plugin()
 run_python()
 {
     have python3; have_shared
-    for file in fortran/pk.f90 fortran/pk_c.inc go/go.mod go/pk.go go/session.go go/goodput.go go/example/main.go rust/Cargo.toml rust/pk.rs python/pk.py python/pk_c.py; do
-        cmp "$source/bindings/$file" "$root/share/perfkit/$file"
+    for file in bindings/{fortran/pk.f90,fortran/pk_c.inc,rust/Cargo.toml,rust/pk.rs,python/pk.py,python/pk_c.py} \
+        contrib/{go/go.mod,go/pk.go,go/session.go,go/goodput.go,go/example/main.go,java/perfkit/Pk.java}; do
+        cmp "$source/$file" "$root/share/perfkit/${file#*/}"
     done
     python3 -B "$root/share/perfkit/python/example.py" >said 2>report
     grep 'backward: 50 calls' said

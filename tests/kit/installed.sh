@@ -10,8 +10,8 @@ tree=$build/tests/installed
 
 changed()
 {
-    [ ! -e "$tree.made" ] || [ -n "$(find "$build"/{bindings,include,lib,package,tools,meson-private/install.dat} \
-        "$source"/{LICENSE,bindings,docs,include,lib,package} -newer "$tree.made" -print -quit 2>/dev/null)" ]
+    [ ! -e "$tree.made" ] || [ -n "$(find "$build"/{bindings,contrib,include,lib,package,tools,meson-private/install.dat} \
+        "$source"/{LICENSE,bindings,contrib,docs,include,lib,package} -newer "$tree.made" -print -quit 2>/dev/null)" ]
 }
 
 mkdir -p "$build/tests"

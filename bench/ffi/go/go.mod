@@ -4,4 +4,4 @@ go 1.18
 
 require perfkit/pk v0.0.0
 
-replace perfkit/pk => ../../../bindings/go
+replace perfkit/pk => ../../../contrib/go
