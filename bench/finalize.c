@@ -1,4 +1,4 @@
-/* bench/finalize.c - what a report of the job adds to MPI_Finalize: finalize [--steps N] [--cpu 1].
+/* bench/finalize.c - what the file of the job adds to MPI_Finalize: finalize [--steps N] [--cpu 1].
  * Ranks that make steps, stop their session, and come to MPI_Finalize together. Rank 0 prints in ms
  * how long that took it, how long until perfkit was done and MPI's own began, and with --cpu 1 what
  * until then it took of a processor, it alone and all ranks. finalize.py starts it with job_path

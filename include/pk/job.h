@@ -1,6 +1,6 @@
-/* pk/job.h - a rank's part of the job's report (pk_options.job_path), and what ranks are compared
- * by while they run (PK_MPI_STRAGGLERS), for libpk_mpi, which gathers both. Programs have no use
- * for it.
+/* pk/job.h - a rank's part of the job's file (pk_options.job_path), and what ranks are compared by
+ * while they run (PK_MPI_STRAGGLERS), for libpk_mpi, which gathers both. Programs have no use for
+ * it.
  *
  * Threads: any, but others must not touch the texts of a part meanwhile.
  * Failure: what cannot be kept or written is logged, with no other effect.
@@ -19,35 +19,38 @@ extern "C" {
 /* What libpk_mpi has to say, through the session's log function. */
 PK_API void pk_log_(pk_log_level level, const char *sentence);
 
-#define PK_JOB_STDERR_ 1       /* report_path is "-" */
-#define PK_JOB_STDERR_ASKED_ 2 /* job_path is "-" */
-
-/* This rank's part of the job's report. The texts are perfkit's, until pk_job_leave_. */
+/* This rank's part of the job's file. The texts are perfkit's, until pk_job_leave_. */
 typedef struct pk_job_part_ {
-    uint32_t size;      /* sizeof(pk_job_part_), set by the caller */
-    uint32_t to_stderr; /* a text report of the job is wanted there: PK_JOB_STDERR_..., else 0 */
-    const char *path;   /* job_path; "": none, or "-" */
-    const char *text;   /* what a report_path ending in .rank.json would have */
+    uint32_t size;    /* sizeof(pk_job_part_), set by the caller... */
+    int32_t rank;     /* ...as is its rank in the job */
+    const char *path; /* job_path */
+    const char *text; /* as it stands in that file (docs/report-format.md); NULL: no memory */
     uint64_t bytes;
 } pk_job_part_;
 
-/* From here on, when a session stops, its part waits for pk_job_take_. With several ranks its
- * report for stderr waits, too, to be replaced by the job's. 0, the default: both are written as
- * without MPI. */
+/* From here on, when a session with a job_path stops, its part waits for pk_job_take_; of so many
+ * ranks. 0, the default: it is written to a file of its own, as without MPI. */
 PK_API void pk_job_hold_(uint32_t ranks);
 
 /* The part that waits, or one of the session that is open. 0: there is none, or none is wanted. */
 PK_API uint32_t pk_job_take_(pk_job_part_ *part);
 
-/* reduced: the part is in the job's report and is dropped. Otherwise it is written as without MPI.
+/* gathered: the part is in the job's file and is dropped. Otherwise it is written as without MPI.
  */
-PK_API void pk_job_leave_(uint32_t reduced);
+PK_API void pk_job_leave_(uint32_t gathered);
 
-/* Writes the part that waits to its file now, in case the process dies before it is reduced. */
+/* Writes the part that waits to its file now, in case the process dies before it is gathered. */
 PK_API void pk_job_save_(void);
 
-/* Writes a file with this content, or text on stderr (path NULL). Errors are logged, too. */
-PK_API pk_status pk_job_write_(const char *path, const char *text, uint64_t bytes);
+/* The job's file, by rank 0: begun under another name, then ranks' parts, one behind the other, in
+ * any order; whole: it gets its name, else it goes. One at a time. What has failed once is answered
+ * by all that follow. */
+PK_API pk_status pk_job_file_begin_(const char *path);
+PK_API pk_status pk_job_file_add_(const char *text, uint64_t bytes);
+PK_API pk_status pk_job_file_end_(uint32_t whole);
+
+/* Adds what a rank has left in its file (pk_job_save_). 0: there is none, or not added. */
+PK_API uint32_t pk_job_file_add_left_(int32_t rank);
 
 /* ---- ranks that are late, while they run ---- */
 
@@ -124,11 +127,23 @@ PK_API uint32_t pk_job_take_(pk_job_part_ *part)
 {
     return 0;
 }
-PK_API void pk_job_leave_(uint32_t reduced) {}
+PK_API void pk_job_leave_(uint32_t gathered) {}
 PK_API void pk_job_save_(void) {}
-PK_API pk_status pk_job_write_(const char *path, const char *text, uint64_t bytes)
+PK_API pk_status pk_job_file_begin_(const char *path)
 {
     return PK_OK;
+}
+PK_API pk_status pk_job_file_add_(const char *text, uint64_t bytes)
+{
+    return PK_OK;
+}
+PK_API pk_status pk_job_file_end_(uint32_t whole)
+{
+    return PK_OK;
+}
+PK_API uint32_t pk_job_file_add_left_(int32_t rank)
+{
+    return 0;
 }
 PK_API void pk_job_steps_expect_(uint32_t every) {}
 PK_API uint32_t pk_job_steps_take_(pk_job_steps_ *steps)

@@ -297,7 +297,8 @@ typedef struct pk_options {
      * operations per second, "989.5e12"; or both, "bf16:989.5e12". NULL: fp32 for processors, none
      * for GPUs. */
     const char *peak;
-    const char *job_path; /* of all ranks' report, by libpk_mpi (docs/mpi.md). "-": stderr */
+    const char *job_path; /* all ranks' reports in one file for `pk job`, by libpk_mpi
+                             (docs/mpi.md); ".gz": compressed */
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). For C; in

@@ -1,9 +1,8 @@
-/* A program of steps, for the job's report: job WHEN [LATE FILE]. WHEN says where its session ends
+/* A program of steps, for the job's file: job WHEN [LATE FILE]. WHEN says where its session ends
  * ("before", "after" MPI_Finalize, "never": exit without both; "slow": before, and steps take 50 ms
  * more; "silent": rank 1's ends amid them; "some": before, and rank 1 has none; "killed", "left":
- * before, and rank 1 kills itself, or leaves, in place of MPI_Finalize; "apart": those of the
- * others have ended before that of rank 0 begins). The rank LATE comes to MPI_Finalize when FILE is
- * there. It says whether libpk_mpi has sent anything there.
+ * before, and rank 1 kills itself, or leaves, in place of MPI_Finalize). The rank LATE comes to
+ * MPI_Finalize when FILE is there. It says whether libpk_mpi has sent anything there.
  */
 #include <pk/pk.h>
 
@@ -57,30 +56,12 @@ static void make_steps(bool slowly, bool leaves)
     }
 }
 
-/* So they are of another run than rank 0's. */
-static void sessions_apart(int rank)
-{
-    for (int turn = 0; turn < 2; turn++) {
-        if (turn == (rank == 0) && pk_start(NULL) == PK_OK) {
-            pk_region_begin(&work);
-            pk_region_end(&work);
-            pk_stop();
-        }
-        MPI_Barrier(MPI_COMM_WORLD);
-        usleep(2000); /* real time goes in steps of its own */
-    }
-}
-
 int main(int argc, char **argv)
 {
     const char *when = argc > 1 ? argv[1] : "before";
     int rank = 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (strcmp(when, "apart") == 0) {
-        sessions_apart(rank);
-        return MPI_Finalize();
-    }
     bool some = strcmp(when, "some") == 0;
     if (!getenv("PK_MPI_START") && !(some && rank == 1) && pk_start(NULL) != PK_OK)
         fprintf(stderr, "pk_start: %s\n", pk_error_message());

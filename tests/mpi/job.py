@@ -1,10 +1,12 @@
-"""job.py MPIEXEC PROGRAM PK [PLAIN LIBRARY...] - one report of the job, by rank 0, in MPI_Finalize: of sessions that
-ended before it and that end after it, the same as `pk job` makes of the ranks' files; without a rank that is late, was
-not asked, has no session, no library (of PLAIN, which is not linked with it), or has been killed, and what is left
-then. Where all have to come, ranks have the patience of a day; and whoever is to wait for nobody has it, too."""
+"""job.py MPIEXEC PROGRAM PK [PLAIN LIBRARY...] - one file of the job, by rank 0, in MPI_Finalize: of sessions that
+ended before it and that end after it, of which `pk job` says the same as of the ranks' files; without a rank that is
+late, was not asked, has no session, no library (of PLAIN, which is not linked with it), or has been killed, and what is
+left then. Where all have to come, ranks have the patience of a day; and whoever is to wait for nobody has it, too."""
 
+import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,12 +19,24 @@ OWN = ", pid "  # in a rank's alone
 SENT = "libpk_mpi asked MPI"
 SOON = {"PK_MPI_PATIENCE": "1"}
 FOREVER = {"PK_MPI_PATIENCE": "86400"}
-REPORT = "mpi-job-"  # the program: the first word of a job's report, and in a rank's
+PK = sys.argv[3]
 
 
 def read(*path):
-    with open(os.path.join(*path), encoding="utf-8") as file:
-        return json.load(file)
+    """What pk job says of it, as text."""
+    done = subprocess.run([os.path.abspath(PK), "job", "--json", os.path.join(*path)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"pk job {path}: {done.stderr}")
+    return done.stdout
+
+
+def job_in(*path):
+    return json.loads(read(*path))["job"]
+
+
+def unzip(path):
+    with gzip.open(path, "rb") as file:
+        return file.read()
 
 
 def files_in(folder):
@@ -33,70 +47,74 @@ def parts(ranks):
     return [f"job.json.ranks/0/{rank}.rank.json" for rank in ranks]
 
 
-def told(job):
-    """What does not depend on which file a rank was in, nor on when it ended."""
-    job["job"].pop("files")
-    for rank in job["ranks"]:
-        rank.pop("file")
-    return job
+def told(text):
+    """But for where it was read from: to the last byte."""
+    return re.sub(r'"file":"[^"]*"|"files":\d+', "", text)
 
 
-def reduced(mpiexec, ranks, command, when):
+def gathered(mpiexec, ranks, command, when):
     """All ranks come."""
-    settings = {"PK_JOB_PATH": "job.json", "PK_REPORT_PATH": "-", **FOREVER}
+    settings = {"PK_JOB_PATH": "job.json", **FOREVER}
     with tempfile.TemporaryDirectory() as folder:
         done = launch.finish(mpiexec, ranks, [*command, when], folder, settings)
         if files_in(folder) != ["job.json"]:
             yield f"{when}: it leaves {files_in(folder)}"
             return
-        job = read(folder, "job.json")["job"]
-        if (job["world_size"], job["ranks"], job["missing"], job["cut_off"]) != (ranks, ranks, [], []):
+        job = job_in(folder, "job.json")
+        if (job["world_size"], job["ranks"], job["missing"], job["cut_off"], job["notes"]) != (ranks, ranks, [], [], []):
             yield f"{when}: {job}"
-        if SENT not in done.stdout:
-            yield f"{when}: nothing was sent"
-        if done.stderr.count(REPORT) != 1 or f"{ranks} of {ranks} ranks" not in done.stderr:
-            yield f"{when}: on stderr there are {done.stderr.count(REPORT)} reports: {done.stderr[-1500:]}"
+        if SENT not in done.stdout or done.stderr:
+            yield f"{when}: {done.stdout} {done.stderr}"
 
 
-def after_for_stderr(mpiexec, command):
-    """Sessions end after MPI_Finalize, and the job's report has taken the place of theirs by then."""
+def on_stderr(mpiexec, command):
+    """A report that each rank is asked for is each rank's own, and nobody waits for it."""
     with tempfile.TemporaryDirectory() as folder:
-        done = launch.finish(mpiexec, RANKS, [*command, "after"], folder, {"PK_REPORT_PATH": "-", **FOREVER})
-        if f"{RANKS} of {RANKS} ranks" not in done.stderr or OWN in done.stderr or done.stderr.count(REPORT) != 1:
-            yield f"after, for stderr alone: {done.stderr[-1500:]}"
+        done = launch.finish(mpiexec, RANKS, [*command, "before"], folder, {"PK_REPORT_PATH": "-", **FOREVER})
+        if done.stderr.count(OWN) != RANKS or SENT in done.stdout:
+            yield f"on stderr: {done.stderr[-1500:]} {done.stdout}"
 
 
-def same_as_files(mpiexec, command, pk):
-    """The same bits as `pk job` of the ranks' own files."""
-    settings = {"PK_JOB_PATH": "job.json", "PK_REPORT_PATH": "own/%r.rank.json", **FOREVER}
-    with tempfile.TemporaryDirectory() as folder:
-        os.mkdir(os.path.join(folder, "own"))
-        launch.finish(mpiexec, RANKS, [*command, "before"], folder, settings)
-        ours = told(read(folder, "job.json"))
-        done = subprocess.run([pk, "job", "--json", "own"], cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode or told(json.loads(done.stdout)) != ours:
-            yield f"pk job says another thing of the ranks' files: {done.stdout[-500:]}{done.stderr}"
+def same_as_files(mpiexec, command):
+    """The same bits as of the ranks' own files; compressed if the name says so."""
+    for name in ("job.json", "job.json.gz"):
+        settings = {"PK_JOB_PATH": name, "PK_REPORT_PATH": "own/%r.rank.json", **FOREVER}
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "own"))
+            launch.finish(mpiexec, RANKS, [*command, "before"], folder, settings)
+            if told(read(folder, name)) != told(read(folder, "own")):
+                yield f"{name}: pk job says another thing of the ranks' files"
+            with open(os.path.join(folder, name), "rb") as file:
+                bits = file.read()
+            if (bits[:2] == b"\x1f\x8b") != name.endswith(".gz"):
+                yield f"{name} begins with {bits[:20]}"
+            own = []
+            for rank in range(RANKS):
+                with open(os.path.join(folder, "own", f"{rank}.rank.json"), "rb") as file:
+                    text = file.read()
+                own.append(b'{"format":"perfkit ranks","schema":1,"rank":%d,"ranks":%d,"bytes":%d}\n' % (rank, RANKS, len(text)) + text)
+            if (unzip(os.path.join(folder, name)) if name.endswith(".gz") else bits) != b"".join(own):
+                yield f"{name} holds something else than the ranks' files, one behind the other"
 
 
-def late(mpiexec, command, pk):
-    """One is not there: the report names it, and its part is in a file with the others'. Then it is the first, which
-    writes the report and comes when the others have given up: it has its own part."""
+def late(mpiexec, command):
+    """One is not there: the file is without it, and its part is in a file with the others'. Then it is the first, which
+    writes the job's file and comes when the others have given up: it has its own part."""
     settings = {"PK_JOB_PATH": "job.json", **SOON}
     with tempfile.TemporaryDirectory() as folder:
         os.makedirs(os.path.join(folder, "job.json.ranks/0"))
         launch.finish(mpiexec, RANKS, [*command, "before", "0", *parts([1])], folder, settings)
-        if files_in(folder) != ["job.json", *parts(range(RANKS))] or 0 in read(folder, "job.json")["job"]["missing"]:
+        if files_in(folder) != ["job.json", *parts(range(RANKS))] or 0 in job_in(folder, "job.json")["missing"]:
             yield f"the first is late: {files_in(folder)}"
     with tempfile.TemporaryDirectory() as folder:
         os.makedirs(os.path.join(folder, "job.json.ranks/0"))
         launch.finish(mpiexec, RANKS, [*command, "before", "2", "job.json"], folder, settings)
-        if 2 not in read(folder, "job.json")["job"]["missing"]:
-            yield f"late: missing are {read(folder, 'job.json')['job']['missing']}"
+        if 2 not in job_in(folder, "job.json")["missing"]:
+            yield f"late: missing are {job_in(folder, 'job.json')['missing']}"
         if files_in(folder) != ["job.json", *parts(range(RANKS))]:
             yield f"late: it leaves {files_in(folder)}"
-        done = subprocess.run([pk, "job", "--json", "job.json.ranks"], cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode or json.loads(done.stdout)["job"]["ranks"] != RANKS:
-            yield f"late: pk job of what it leaves: {done.stdout[-500:]}{done.stderr}"
+        if job_in(folder, "job.json.ranks")["ranks"] != RANKS:
+            yield f"late: pk job of what it leaves: {job_in(folder, 'job.json.ranks')}"
 
 
 def pipe(mpiexec, command):
@@ -105,29 +123,25 @@ def pipe(mpiexec, command):
         os.makedirs(os.path.join(folder, "job.json.ranks/0"))
         os.mkfifo(os.path.join(folder, *parts([1])))
         launch.finish(mpiexec, RANKS, [*command, "before", "2", "job.json"], folder, {"PK_JOB_PATH": "job.json", **SOON})
-        if read(folder, "job.json")["job"]["missing"] != [1, 2] or files_in(folder) != ["job.json", *parts(range(RANKS))]:
-            yield f"a pipe: missing are {read(folder, 'job.json')['job']['missing']}, there are {files_in(folder)}"
-
-
-def apart(mpiexec, command):
-    """Who was over before rank 0 began is of another job: its part is not in the report, and stays."""
-    with tempfile.TemporaryDirectory() as folder:
-        launch.finish(mpiexec, RANKS, [*command, "apart"], folder, {"PK_JOB_PATH": "job.json", **FOREVER})
-        job = read(folder, "job.json")["job"]
-        if files_in(folder) != ["job.json", *parts((1, 2))] or (job["ranks"], job["missing"]) != (1, [1, 2]):
-            yield f"apart: {files_in(folder)}, {job}"
+        if job_in(folder, "job.json")["missing"] != [1, 2] or files_in(folder) != ["job.json", *parts(range(RANKS))]:
+            yield f"a pipe: missing are {job_in(folder, 'job.json')['missing']}, there are {files_in(folder)}"
 
 
 def without_session(mpiexec, command):
     """Rank 1 has none: it answers all the same."""
     with tempfile.TemporaryDirectory() as folder:
         launch.finish(mpiexec, RANKS, [*command, "some"], folder, {"PK_JOB_PATH": "job.json", **FOREVER})
-        if files_in(folder) != ["job.json"] or read(folder, "job.json")["job"]["missing"] != [1]:
+        if files_in(folder) != ["job.json"] or job_in(folder, "job.json")["missing"] != [1]:
             yield f"without a session: {files_in(folder)}"
+
+
+def no_room(mpiexec, command):
+    """Where rank 0 cannot write it each rank leaves its own, and rank 0 says why, once."""
     with tempfile.TemporaryDirectory() as folder:
-        done = launch.finish(mpiexec, RANKS, [*command, "some"], folder, {"PK_REPORT_PATH": "-", **FOREVER})
-        if f"{RANKS - 1} of {RANKS} ranks" not in done.stderr or OWN in done.stderr:
-            yield f"without a session, on stderr: {done.stderr[-1500:]}"
+        os.makedirs(os.path.join(folder, "job.json"))
+        done = launch.finish(mpiexec, RANKS, [*command, "before"], folder, {"PK_JOB_PATH": "job.json", **FOREVER})
+        if files_in(folder) != parts(range(RANKS)) or done.stderr.count("there is no file of the job: ") != 1:
+            yield f"no room: {files_in(folder)} {done.stderr}"
 
 
 def words(settings):
@@ -144,13 +158,13 @@ def unasked(mpiexec, command):
     with tempfile.TemporaryDirectory() as folder:
         rest = [":", "-n", "1", *words(FOREVER), *steps]
         launch.finish(mpiexec, 2, steps + rest, folder, {"PK_JOB_PATH": "job.json", **SOON})
-        if files_in(folder) != ["job.json", *parts(range(2))] or 2 not in read(folder, "job.json")["job"]["missing"]:
+        if files_in(folder) != ["job.json", *parts(range(2))] or 2 not in job_in(folder, "job.json")["missing"]:
             yield f"the last is not asked: {files_in(folder)}"
     with tempfile.TemporaryDirectory() as folder:
-        rest = [":", "-n", "2", *words({"PK_JOB_PATH": "job.json", "PK_REPORT_PATH": "-", **SOON}), *steps]
-        done = launch.finish(mpiexec, 1, steps + rest, folder, FOREVER)
-        if files_in(folder) != parts((1, 2)) or done.stderr.count(OWN) != 2:
-            yield f"the first is not asked: {files_in(folder)} {done.stderr[-1500:]}"
+        rest = [":", "-n", "2", *words({"PK_JOB_PATH": "job.json", **SOON}), *steps]
+        launch.finish(mpiexec, 1, steps + rest, folder, FOREVER)
+        if files_in(folder) != parts((1, 2)):
+            yield f"the first is not asked: {files_in(folder)}"
 
 
 def without_library(mpiexec, plain, libraries):
@@ -160,13 +174,9 @@ def without_library(mpiexec, plain, libraries):
     with tempfile.TemporaryDirectory() as folder:
         launch.finish(mpiexec, 3, command, folder, {**preloaded, "PK_REPORT_PATH": "own-%r.txt", **FOREVER})
     with tempfile.TemporaryDirectory() as folder:
-        done = launch.finish(mpiexec, 3, command, folder, {**preloaded, "PK_REPORT_PATH": "-", **SOON})
-        if done.stderr.count(OWN) != 3:
-            yield f"without the library, on stderr: {done.stderr[-1500:]}"
-    with tempfile.TemporaryDirectory() as folder:
         launch.finish(mpiexec, 3, command, folder, {**preloaded, "PK_JOB_PATH": "job.json", **SOON})
         left = [name for name in files_in(folder) if name.startswith("job.json")]
-        if left != ["job.json", *parts(range(3))] or 3 not in read(folder, "job.json")["job"]["missing"]:
+        if left != ["job.json", *parts(range(3))] or 3 not in job_in(folder, "job.json")["missing"]:
             yield f"without the library: {left}"
 
 
@@ -174,10 +184,10 @@ def killed(mpiexec, command):
     """By SIGKILL, or gone without MPI_Finalize: mpiexec ends, whatever it makes of the other ranks."""
     for how in ("killed", "left"):
         with tempfile.TemporaryDirectory() as folder:
-            env = dict(os.environ, **launch.ALLOW, PK_REPORT_PATH="-", **FOREVER)
+            env = dict(os.environ, **launch.ALLOW, PK_JOB_PATH="job.json", **FOREVER)
             subprocess.run([mpiexec, "-n", str(RANKS), *command, how], cwd=folder, env=env, timeout=200,
                            stdin=subprocess.DEVNULL, capture_output=True, check=False)
-            if files_in(folder):
+            if "job.json" in files_in(folder):
                 yield f"{how}: {files_in(folder)}"
 
 
@@ -190,11 +200,11 @@ def alone(command):
             yield f"alone: it leaves {files_in(folder)}"
 
 
-def main(mpiexec, program, pk, plain=None, *libraries):
-    command, pk = [os.path.abspath(program)], os.path.abspath(pk)
-    complaints = [*reduced(mpiexec, MORE, command, "before"), *reduced(mpiexec, RANKS, command, "after"), *after_for_stderr(mpiexec, command), *same_as_files(mpiexec, command, pk),
-                  *late(mpiexec, command, pk), *pipe(mpiexec, command),
-                  *apart(mpiexec, command), *without_session(mpiexec, command), *unasked(mpiexec, command), *killed(mpiexec, command), *alone(command)]
+def main(mpiexec, program, _, plain=None, *libraries):
+    command = [os.path.abspath(program)]
+    complaints = [*gathered(mpiexec, MORE, command, "before"), *gathered(mpiexec, RANKS, command, "after"), *on_stderr(mpiexec, command),
+                  *same_as_files(mpiexec, command), *late(mpiexec, command), *pipe(mpiexec, command), *no_room(mpiexec, command),
+                  *without_session(mpiexec, command), *unasked(mpiexec, command), *killed(mpiexec, command), *alone(command)]
     complaints += without_library(mpiexec, plain, libraries) if plain else []
     for complaint in complaints:
         print(complaint)

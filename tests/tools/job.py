@@ -2,9 +2,11 @@
 beside reports, what is missing, cut off, twice there or no file of a run at all.
 """
 
+import gzip
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import subprocess
@@ -73,6 +75,102 @@ class Job(unittest.TestCase):
             random.Random(seed).shuffle(files)
             self.assertEqual(self.run_pk("--json", *files), first)
         self.assertEqual(self.run_pk("--json", self.path("job")), first)
+
+    def gather(self, name, paths, world, packed=False):
+        """One file of these, as libpk_mpi writes it; where each rank's begins in it."""
+        begins = []
+        with open(self.path(name), "wb") as to:
+            for path in paths:
+                with open(path, "rb") as file:
+                    text = file.read()
+                rank = json.loads(text)["run"]["rank"]
+                head = b'{"format":"perfkit ranks","schema":1,"rank":%d,"ranks":%d,"bytes":%d}\n' % (rank, world, len(text))
+                begins.append(to.tell())
+                to.write(gzip.compress(head + text) if packed else head + text)
+        return begins
+
+    def of_any_file(self, *arguments):
+        """What it says, but for where it was read from: to the last byte."""
+        return re.sub(r'"file":"[^"]*"|"files":\d+', "", self.run_pk("--json", *arguments))
+
+    def test_one_file_says_the_same_as_a_folder(self):
+        self.forge(ranks=16, culprits=1, slow=0.05, per_host=4, regions=4, calls=50)
+        files = sorted(self.files(), key=lambda path: int(re.search(r"r-(\d+)", path)[1]))
+        for name, packed in (("job.json", False), ("job.json.gz", True)):
+            self.gather(name, files, 16, packed)
+            self.assertEqual(self.of_any_file(self.path(name)), self.of_any_file(self.path("job")), name)
+            self.assertIn("16 of 16 ranks on 4 hosts, from 1 file", self.run_pk(self.path(name)))
+        self.gather("any.json", random.Random(1).sample(files, 16), 16)
+        self.assertEqual(self.of_any_file(self.path("any.json")), self.of_any_file(self.path("job")))
+
+    def test_one_file_is_no_report(self):
+        self.forge(ranks=2)
+        for name, packed in (("job.json", False), ("job.json.gz", True)):
+            self.gather(name, self.files(), 2, packed)
+            done = subprocess.run([PK, "report", self.path(name)], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual((done.returncode, "`pk job` reads" in done.stderr), (2, True), done.stderr)
+
+    def test_one_file_beside_others(self):
+        """Of ranks that are in both, those of the later run: each region's calls are theirs."""
+        self.forge("old", ranks=4, regions=2, calls=20)
+        self.forge("new", ranks=4, seed=2, regions=2, calls=70)
+        for path in self.files("new"):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(re.sub(r'"start_unix":\d+', lambda found: found[0] + "9", text))
+        old, new = self.files("old"), self.files("new")
+        self.gather("both.json", old + new, 4)
+        self.gather("some.json", old + new[2:], 4)
+        found = self.job(self.path("both.json"))
+        self.assertEqual([row["time"]["count"] for row in found["regions"]], [280] * len(found["regions"]))
+        self.assertEqual(found["regions"], self.job(self.path("new"))["regions"])
+        self.assertEqual(self.job(self.path("some.json"), *new[:2])["regions"], found["regions"])
+        self.assertEqual(self.job(self.path("old"), self.path("both.json"))["regions"], found["regions"])
+
+    def test_one_file_numbers_its_ranks(self):
+        """As MPI does; what they had been told before was another thing."""
+        self.forge(ranks=3)
+        for path in self.files():
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace('"world_size":3', '"world_size":0'))
+        self.gather("job.json", self.files(), 5)
+        found = self.job(self.path("job.json"))["job"]
+        self.assertEqual((found["world_size"], found["ranks"], found["missing"]), (5, 3, [3, 4]))
+
+    def test_one_file_that_is_cut_off_or_damaged(self):
+        self.forge(ranks=4, regions=2, calls=20)
+        for name, packed in (("job.json", False), ("job.json.gz", True)):
+            begins = self.gather(name, self.files(), 4, packed)
+            with open(self.path(name), "rb") as file:
+                whole = file.read()
+            amid = [begins[3] + 400] if packed else [begins[1] + 20, begins[2] - 1, begins[3] + 400, len(whole) - 1]
+            for at in (begins[2], *amid):
+                with open(self.path(name), "wb") as file:
+                    file.write(whole[:at])
+                there = sum(1 for begin in (*begins[1:], len(whole)) if begin <= at)
+                found = self.job(self.path(name))["job"]
+                self.assertEqual((found["missing"], len(found["notes"])), (list(range(there, 4)), at in amid), (name, at))
+                self.assertIn("is cut off", found["notes"][0] if at in amid else "is cut off")
+            with open(self.path(name), "wb") as file:
+                file.write(whole[:begins[1] // 2])
+            self.assertIn("is cut off amid rank 0", self.run_pk(self.path(name), expect=2))
+        begins = self.gather("job.json", self.files(), 4)
+        with open(self.path("job.json"), "r+b") as file:
+            file.seek(begins[2] - 100)
+            file.write(b"!" * 20)
+        found = self.job(self.path("job.json"))["job"]
+        self.assertEqual((found["missing"], len(found["notes"])), ([1], 1))
+        self.assertIn("rank 1: ", found["notes"][0])
+        with open(self.path("job.json"), "r+b") as file:
+            file.seek(begins[2] + 2)
+            file.write(b"!" * 20)
+        self.assertEqual(self.job(self.path("job.json"))["job"]["missing"], [1, 2, 3])
+        with open(self.path("job.json"), "w", encoding="utf-8") as file:
+            file.write('{"format":"perfkit ranks","schema":2,"rank":0}\n')
+        self.assertIn("schema 2, and this pk reads up to 1", self.run_pk(self.path("job.json"), expect=2))
 
     def test_missing_cut_off_and_unreadable(self):
         self.forge(ranks=8)

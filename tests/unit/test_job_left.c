@@ -1,4 +1,4 @@
-/* A rank's part of the job's report where it cannot be left as usual: in an exit() from a handler
+/* A rank's part of the job's file where it cannot be left as usual: in an exit() from a handler
  * that has interrupted malloc, and where files may not grow. */
 #include "folder.h"
 
@@ -167,7 +167,9 @@ static void no_room_at_the_end(void **state)
     assert_true(pk_job_take_(&part));
     rlim_t was = limit_files(100);
     pk_job_save_();
-    pk_status written = pk_job_write_("job.json", part.text, part.bytes);
+    pk_job_file_begin_("job.json");
+    pk_job_file_add_(part.text, part.bytes);
+    pk_status written = pk_job_file_end_(1);
     pk_job_leave_(0);
     limit_files(was);
     assert_int_equal(written, PK_ENOSPC);

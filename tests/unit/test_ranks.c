@@ -1,4 +1,4 @@
-/* A rank of a job: which it is, its steps beside the others', and its part of the job's report. */
+/* A rank of a job: which it is, its steps beside the others', and its part of the job's file. */
 #include "folder.h"
 
 #include <pk/job.h>
@@ -15,6 +15,7 @@
 
 #include "base/process.h"
 #include "measure/steps/steps.h"
+#include "out/gz.h"
 #include "session/options/config.h"
 #include "session/session.h"
 
@@ -588,14 +589,15 @@ static const struct CMUnitTest stragglers_tests[] = {
     cmocka_unit_test(each_round_it_is_called),
 };
 
-/* ---- a rank's part of the job's report ---- */
+/* ---- a rank's part of the job's file, and that file ---- */
 
-/* In a file, or in memory until somebody takes it. */
+/* In a file of its own, or in memory until somebody takes it. */
 
 static pk_region work = PK_REGION("work");
 
 #define PART "job.json.ranks/1/1500.rank.json"
 #define BEGINS "{\"format\":\"perfkit report\""
+#define HEAD "{\"format\":\"perfkit ranks\",\"schema\":1,\"rank\":%d,\"ranks\":%d,\"bytes\":%zu}\n"
 
 static void job_part_start(const char *job, const char *report)
 {
@@ -608,7 +610,7 @@ static void job_part_start(const char *job, const char *report)
 
 static bool take(pk_job_part_ *part)
 {
-    *part = (pk_job_part_){.size = sizeof *part};
+    *part = (pk_job_part_){.size = sizeof *part, .rank = 1500};
     return pk_job_take_(part);
 }
 
@@ -624,6 +626,9 @@ static void option(void **state)
     assert_int_equal(pki_config_read(&config, NULL), PK_OK);
     assert_string_equal(config.job, "from-environment.json");
     setenv("PK_JOB_PATH", "%x", 1);
+    assert_int_equal(pki_config_read(&config, NULL), PK_EINVAL);
+    assert_non_null(strstr(pk_error_message(), "PK_JOB_PATH"));
+    setenv("PK_JOB_PATH", "-", 1);
     assert_int_equal(pki_config_read(&config, NULL), PK_EINVAL);
     assert_non_null(strstr(pk_error_message(), "PK_JOB_PATH"));
     unsetenv("PK_JOB_PATH");
@@ -646,27 +651,50 @@ static void in_a_file(void **state)
     assert_int_equal(count_files(), 1);
 }
 
-/* The part is what a rank's file of its own has. */
+/* The part is what a rank's file of its own has, behind a line that says whose it is. */
+static void expect_part(const char *text, size_t bytes, int rank, int ranks)
+{
+    char head[200];
+    char *own = read_file("own.rank.json", NULL);
+    int n = snprintf(head, sizeof head, HEAD, rank, ranks, strlen(own));
+    assert_int_equal(bytes, (size_t)n + strlen(own));
+    assert_memory_equal(text, head, (size_t)n);
+    assert_memory_equal(text + n, own, strlen(own));
+    free(own);
+}
+
 static void in_memory(void **state)
 {
     pk_job_part_ part;
     (void)state;
-    pk_job_hold_(4);
+    pk_job_hold_(2000);
     job_part_start("job.json", "own.rank.json");
     assert_int_equal(pk_stop(), PK_OK);
     assert_int_equal(count_files(), 1);
     assert_true(take(&part));
-    char *own = read_file("own.rank.json", NULL);
-    assert_true(strlen(own) == part.bytes && memcmp(own, part.text, part.bytes) == 0);
-    assert_true(strcmp(part.path, "job.json") == 0 && !part.to_stderr);
-    free(own);
+    assert_string_equal(part.path, "job.json");
+    expect_part(part.text, part.bytes, 1500, 2000);
     pk_job_leave_(1);
     assert_false(take(&part));
     assert_int_equal(count_files(), 1);
     pk_job_hold_(0);
 }
 
-static void not_reduced(void **state)
+/* The rank is that of who gathers. */
+static void of_another_number(void **state)
+{
+    pk_job_part_ part = {.size = sizeof part, .rank = 3};
+    (void)state;
+    pk_job_hold_(4);
+    job_part_start("job.json", "own.rank.json");
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_true(pk_job_take_(&part));
+    expect_part(part.text, part.bytes, 3, 4);
+    pk_job_leave_(1);
+    pk_job_hold_(0);
+}
+
+static void not_gathered(void **state)
 {
     pk_job_part_ part;
     (void)state;
@@ -697,23 +725,22 @@ static void saved(void **state)
     pk_job_hold_(0);
 }
 
-/* MPI_Finalize before pk_stop: what there is goes into the job's report, and the end adds nothing.
- */
+/* MPI_Finalize before pk_stop: what there is goes into the job's file, and the end adds nothing. */
 static void of_an_open_session(void **state)
 {
     pk_job_part_ part;
     (void)state;
     pk_job_hold_(4);
-    job_part_start("job.json", "-");
+    job_part_start("job.json", NULL);
     assert_true(take(&part));
-    assert_true(part.to_stderr && part.bytes > 0);
+    assert_true(part.bytes > 0);
     pk_job_leave_(1);
     pk_job_hold_(0);
     assert_int_equal(pk_stop(), PK_OK);
     assert_int_equal(count_files(), 0);
 }
 
-static void of_an_open_session_not_reduced(void **state)
+static void of_an_open_session_not_gathered(void **state)
 {
     pk_job_part_ part;
     (void)state;
@@ -744,24 +771,86 @@ static void of_the_session_before(void **state)
     pk_job_hold_(0);
 }
 
-/* The report of one rank alone is its own; of several it is held back. */
-static void for_stderr(void **state)
+/* A report that is asked for is the rank's own, and nobody else's to write. */
+static void own_report(void **state)
 {
     pk_job_part_ part;
     (void)state;
-    pk_job_hold_(1);
-    job_part_start("job.json", "report.txt");
-    assert_int_equal(pk_stop(), PK_OK);
-    assert_true(take(&part) && !part.to_stderr && exists("report.txt"));
-    pk_job_leave_(1);
     pk_job_hold_(2);
-    job_part_start(NULL, "-");
-    assert_int_equal(pk_stop(), PK_OK);
-    assert_true(take(&part) && part.to_stderr && !part.path[0]);
-    pk_job_leave_(1);
     job_part_start(NULL, "report.txt");
     assert_int_equal(pk_stop(), PK_OK);
+    assert_true(exists("report.txt"));
     assert_false(take(&part));
+    pk_job_hold_(0);
+}
+
+/* ---- the job's file ---- */
+
+static void is_written_part_by_part(void **state)
+{
+    pk_job_part_ part;
+    (void)state;
+    pk_job_hold_(2000);
+    job_part_start("job.json", "own.rank.json");
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_true(take(&part));
+    assert_int_equal(pk_job_file_begin_(part.path), PK_OK);
+    assert_int_equal(pk_job_file_add_(part.text, part.bytes), PK_OK);
+    assert_int_equal(pk_job_file_add_(part.text, part.bytes), PK_OK);
+    assert_false(exists("job.json"));
+    assert_int_equal(pk_job_file_end_(1), PK_OK);
+    char *text = read_file("job.json", NULL);
+    assert_int_equal(strlen(text), 2 * part.bytes);
+    expect_part(text + part.bytes, part.bytes, 1500, 2000);
+    free(text);
+    assert_int_equal(count_files(), 2);
+    assert_int_equal(pk_job_file_begin_(part.path), PK_OK);
+    assert_int_equal(pk_job_file_end_(0), PK_OK); /* the one that was there stays */
+    assert_int_equal(count_files(), 2);
+    pk_job_leave_(1);
+    pk_job_hold_(0);
+}
+
+/* A rank that has waited has left its part; one that has not, nothing. */
+static void of_what_is_left(void **state)
+{
+    (void)state;
+    pk_job_hold_(2000);
+    job_part_start("job.json", "own.rank.json");
+    assert_int_equal(pk_stop(), PK_OK);
+    pk_job_save_();
+    assert_int_equal(pk_job_file_begin_("job.json"), PK_OK);
+    assert_int_equal(pk_job_file_add_left_(1499), 0);
+    assert_int_equal(pk_job_file_add_left_(1500), 1);
+    assert_int_equal(pk_job_file_end_(1), PK_OK);
+    char *text = read_file("job.json", NULL);
+    expect_part(text, strlen(text), 1500, 2000);
+    free(text);
+    pk_job_leave_(0);
+    assert_true(exists(PART));
+    pk_job_hold_(0);
+}
+
+/* Each rank's is a member, one behind the other. */
+static void compressed(void **state)
+{
+    pk_job_part_ part;
+    (void)state;
+    if (!pki_gz_available())
+        skip();
+    pk_job_hold_(2000);
+    job_part_start("job.json.gz", "own.rank.json");
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_true(take(&part));
+    assert_int_equal(pk_job_file_begin_(part.path), PK_OK);
+    assert_int_equal(pk_job_file_add_(part.text, part.bytes), PK_OK);
+    assert_int_equal(pk_job_file_add_(part.text, part.bytes), PK_OK);
+    assert_int_equal(pk_job_file_end_(1), PK_OK);
+    assert_int_equal(system("gzip -dc job.json.gz > plain"), 0);
+    char *text = read_file("plain", NULL);
+    expect_part(text + strlen(text) / 2, strlen(text) / 2, 1500, 2000);
+    free(text);
+    pk_job_leave_(1);
     pk_job_hold_(0);
 }
 
@@ -771,21 +860,26 @@ static void no_folder(void **state)
     job_part_start("missing/job.json", NULL);
     assert_int_equal(pk_stop(), PK_ENOENT);
     assert_non_null(strstr(pk_error_message(), "missing/job.json.ranks"));
-    assert_int_equal(pk_job_write_("missing/job.json", "text", 4), PK_ENOENT);
-    assert_int_equal(pk_job_write_("job.txt", "text", 4), PK_OK);
-    assert_true(exists("job.txt"));
+    assert_int_equal(pk_job_file_begin_("missing/job.json"), PK_ENOENT);
+    assert_int_equal(pk_job_file_add_("text", 4), PK_ENOENT);
+    assert_int_equal(pk_job_file_end_(1), PK_ENOENT);
+    assert_int_equal(count_files(), 0);
 }
 
 static const struct CMUnitTest job_part_tests[] = {
     in_folder(option),
     in_folder(in_a_file),
     in_folder(in_memory),
-    in_folder(not_reduced),
+    in_folder(of_another_number),
+    in_folder(not_gathered),
     in_folder(saved),
     in_folder(of_an_open_session),
-    in_folder(of_an_open_session_not_reduced),
+    in_folder(of_an_open_session_not_gathered),
     in_folder(of_the_session_before),
-    in_folder(for_stderr),
+    in_folder(own_report),
+    in_folder(is_written_part_by_part),
+    in_folder(of_what_is_left),
+    in_folder(compressed),
     in_folder(no_folder),
 };
 

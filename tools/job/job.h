@@ -45,6 +45,7 @@ typedef struct job_rank {
     int32_t rank;
     uint32_t host; /* of job.hosts */
     char *path;
+    size_t part; /* which of the ranks in that file */
     pki_run run;
     pki_stage_summary stages;
     pki_comm_summary comm;
@@ -141,8 +142,11 @@ void job_reading_add(job_reading *all, pki_summary *rank);
 bool job_reading_end(job_reading *all, const job_steps *steps, complaint *why);
 bool job_of(job *j, pki_summary *ranks, size_t count, const job_steps *steps, complaint *why);
 
-/* input.c: one file. The summary holds run, stages, comm and regions at least. False, and why. */
-bool job_load(const char *path, pki_summary *out, complaint *why);
+/* input.c: one file. Each rank that is in it is given to `take`, which finishes it, and hears of so
+ * many before it; it holds run, stages, comm and regions at least. False, and why: it, or what
+ * would have come behind those that were given, cannot be read. */
+typedef void job_take(void *user, size_t part, pki_summary *rank);
+bool job_load(const char *path, job_take *take, void *user, complaint *why);
 
 /* files.c: what there is to be read, by name; notes for what cannot be looked into. */
 void job_files(char **paths, size_t count, table *files, table *notes);

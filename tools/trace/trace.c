@@ -234,6 +234,8 @@ static bool open_lines(trace *t)
     if (lines_begin_with(&t->in, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC))
         return complaint_set(t->why, "is the arena of a run, not its report: `pk recover` makes a"
                                      " trace of it");
+    if (lines_begin_with(&t->in, PKI_RANKS_BEGIN, sizeof PKI_RANKS_BEGIN - 1))
+        return complaint_set(t->why, "is the file of a job (job_path), which `pk job` reads");
     t->windows = lines_begin_with(&t->in, WINDOWS, sizeof WINDOWS - 1);
     if (t->windows)
         return true;

@@ -28,7 +28,7 @@ long pki_mpi_agree(const char *variable, long mine);
 
 /* Only then may a rank send another one a message over MPI_COMM_WORLD: one that is still in the
  * program may receive with MPI_ANY_SOURCE and MPI_ANY_TAG. The answer goes by collectives, which
- * no receive of the program's can match. Ranks that were asked for a report of the job call this,
+ * no receive of the program's can match. Ranks that were asked for a file of the job call this,
  * others do not, so it may be that some never come. */
 
 typedef enum pki_mpi_met {

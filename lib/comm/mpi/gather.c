@@ -10,7 +10,7 @@
 #define TAG 24593 /* every MPI allows it, and programs leave no messages under it */
 #define MARK (-24593)
 #define PIECE_MOST (1 << 28) /* bytes of a message; a count is an int */
-#define REPORT_SECONDS 10e-3 /* for each rank in a report, at most; usually it is far less */
+#define WRITE_SECONDS 10e-3  /* for each rank's to be written, at most; usually it is far less */
 
 static const char go = 2; /* rank 0 to the first rank of a group: it may send; no word of its own */
 
@@ -215,7 +215,7 @@ static void receive_groups(pki_mpi_gathered *g, double seconds, pki_mpi_gathered
 /* The latest moment at which others may expect something of rank 0. */
 static double last_moment(const pki_mpi_gathered *g, double seconds)
 {
-    return g->since + 2 * seconds + REPORT_SECONDS * g->ranks;
+    return g->since + 2 * seconds + WRITE_SECONDS * g->ranks;
 }
 
 static bool is_requested(const pki_mpi_gathered *g, double seconds)

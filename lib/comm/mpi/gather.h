@@ -41,7 +41,7 @@ void pki_mpi_gather(pki_mpi_gathered *g, const char *text, size_t bytes, double 
 
 /* Rank 0's word to each of the others: told[rank] of `ranks`, from malloc, which is taken over;
  * NULL without memory: it says nothing. Whether this rank's is true; false also if none came. The
- * others wait as long as gathering and a report may take. */
+ * others wait as long as gathering and writing may take. */
 bool pki_mpi_gathered_answer(const pki_mpi_gathered *g, bool *answers, double seconds);
 
 void pki_mpi_gathered_finish(pki_mpi_gathered *g);

@@ -1,23 +1,16 @@
 #include "comm/mpi/job.h"
 
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <pk/job.h>
 
 #include "comm/mpi/gather.h"
 #include "comm/mpi/glue.h"
-#include "comm/mpi/job_report.h"
 #include "comm/mpi/clocks.h"
 #include "comm/mpi/patience.h"
 #include "comm/mpi/session.h"
-
-#define PART_MOST (64L << 20) /* of a file of a rank; they are below 1 MiB */
 
 static double patience;
 static bool begun;
@@ -33,140 +26,62 @@ void pki_mpi_job_begin(void)
         pk_job_hold_((uint32_t)ranks);
 }
 
-/* ---- the report ---- */
+/* ---- the file, by rank 0 ---- */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
-static bool complain(const char *why)
+static bool complain(void)
 {
     char line[400];
-    snprintf(line, sizeof line, "there is no report of the job: %.300s", why);
+    snprintf(line, sizeof line, "there is no file of the job: %.300s", pk_error_message());
     pk_log_(PK_LOG_ERROR, line);
     pk_say_(0, line);
     return false;
 }
 
 /* Ranks' parts, one after the other. */
-typedef struct reading {
-    pki_mpi_report *report;
-    bool *taken; /* by rank; NULL: nobody asks */
+typedef struct writing {
+    bool *added; /* by rank; NULL: without memory */
     int ranks;
-    size_t count;
-} reading;
+} writing;
 
-static void read_part(void *user, int32_t rank, const char *text, size_t bytes)
+static void add_part(void *user, int32_t rank, const char *text, size_t bytes)
 {
-    reading *r = user;
-    bool taken = pki_mpi_report_read(r->report, rank, text, bytes);
-    r->count++;
-    if (r->taken && rank >= 0 && rank < r->ranks)
-        r->taken[rank] = taken;
-}
-
-/* path NULL: on stderr. */
-static bool write_as(pki_mpi_report *report, const char *path)
-{
-    char why[300];
-    size_t bytes = 0;
-    bool json = path && ends_with(path, ".json");
-    char *text = pki_mpi_report_text(report, json, &bytes, why);
-    bool done = text && pk_job_write_(path, text, bytes) == PK_OK;
-    free(text);
-    return done || complain(text ? pk_error_message() : why);
-}
-
-static bool write_report(const pk_job_part_ *part, const reading *r)
-{
-    bool done = r->count > 1 || part->path[0]; /* one for stderr alone: it has its own report */
-    if (done && part->path[0])
-        done = write_as(r->report, part->path);
-    if (done && part->to_stderr)
-        done = write_as(r->report, NULL);
-    return done;
+    writing *w = user;
+    bool added = pk_job_file_add_(text, bytes) == PK_OK;
+    if (w->added && rank >= 0 && rank < w->ranks)
+        w->added[rank] = added;
 }
 
 /* ---- all ranks are there ---- */
 
-/* Who is not in the report keeps its part. */
-static bool reduce(const pk_job_part_ *part, int rank, int ranks)
+/* Who is not in the file keeps its part. */
+static bool gather(const pk_job_part_ *part, int rank, int ranks)
 {
     pki_mpi_gathered g = {.rank = rank, .ranks = ranks};
-    reading r = {.ranks = ranks};
+    writing w = {.ranks = ranks};
     if (rank == 0) {
-        r.report = pki_mpi_report_begin(ranks);
-        r.taken = calloc((size_t)ranks, sizeof *r.taken);
+        w.added = calloc((size_t)ranks, sizeof *w.added);
+        pk_job_file_begin_(part->path); /* what fails is answered at the end */
     }
-    pki_mpi_gather(&g, part->text, part->bytes, patience, read_part, &r);
-    if (rank == 0 && !write_report(part, &r) && r.taken)
-        memset(r.taken, 0, (size_t)ranks * sizeof *r.taken);
-    bool done = pki_mpi_gathered_answer(&g, r.taken, patience);
-    pki_mpi_report_end(r.report);
+    pki_mpi_gather(&g, part->text, part->bytes, patience, add_part, &w);
+    if (rank == 0 && pk_job_file_end_(1) != PK_OK && !complain() && w.added)
+        memset(w.added, 0, (size_t)ranks * sizeof *w.added);
+    bool done = pki_mpi_gathered_answer(&g, w.added, patience);
     pki_mpi_gathered_finish(&g);
     return done;
 }
 
 /* ---- some are not ---- */
 
-/* Others may have put something else there, a pipe that nobody writes to. */
-static FILE *open_file(const char *path)
+/* The ranks that wait have left their files (pk_job_save_). These stay: whoever comes yet, and
+ * `pk job` of their folder, find them. */
+static void write_left(const pk_job_part_ *part, int ranks)
 {
-    struct stat found;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-    if (fd < 0)
-        return NULL;
-    FILE *file = fstat(fd, &found) == 0 && S_ISREG(found.st_mode) ? fdopen(fd, "rb") : NULL;
-    if (!file)
-        close(fd);
-    return file;
-}
-
-static char *read_file(const char *path, size_t *bytes)
-{
-    FILE *file = open_file(path);
-    char *text = NULL;
-    long size = -1;
-    if (!file)
-        return NULL;
-    if (fseek(file, 0, SEEK_END) == 0)
-        size = ftell(file);
-    if (size > 0 && size < PART_MOST && fseek(file, 0, SEEK_SET) == 0)
-        text = malloc((size_t)size);
-    if (text && fread(text, 1, (size_t)size, file) != (size_t)size) {
-        free(text);
-        text = NULL;
-    }
-    *bytes = text ? (size_t)size : 0;
-    fclose(file);
-    return text;
-}
-
-static void read_files(const char *path, reading *r)
-{
-    for (int rank = 0; rank < r->ranks; rank++) {
-        char name[PATH_MAX];
-        size_t bytes = 0;
-        int n = snprintf(name, sizeof name, "%s.ranks/%d/%d.rank.json", path, rank / 1000, rank);
-        char *text = n > 0 && n < (int)sizeof name ? read_file(name, &bytes) : NULL;
-        if (text)
-            read_part(r, rank, text, bytes);
-        free(text);
-    }
-}
-
-/* The ranks that wait have left their files (pk_job_save_); those that are missing are named in the
- * report. The files stay: whoever comes yet, and `pk job`, find them. */
-static void report_of_files(const pk_job_part_ *part, int ranks)
-{
-    reading r = {.report = pki_mpi_report_begin(ranks), .ranks = ranks};
-    if (part->path[0])
-        read_files(part->path, &r);
-    if (r.count)
-        write_report(part, &r);
-    pki_mpi_report_end(r.report);
+    uint32_t added = 0;
+    pk_job_file_begin_(part->path);
+    for (int rank = 0; rank < ranks; rank++)
+        added += pk_job_file_add_left_(rank);
+    if (pk_job_file_end_(added > 0) != PK_OK)
+        complain();
 }
 
 static void miss(const pk_job_part_ *part, int rank, int ranks)
@@ -174,12 +89,12 @@ static void miss(const pk_job_part_ *part, int rank, int ranks)
     char line[200];
     snprintf(line, sizeof line,
              "not all ranks have come to MPI_Finalize in time (PK_MPI_PATIENCE is %.0f s): their"
-             " parts of the job's report are left in files",
+             " parts of the job's file are left in files of their own",
              patience);
     pk_log_(PK_LOG_WARNING, line);
     pk_job_save_(); /* if it is the late one itself, it has not waited */
     if (rank == 0)
-        report_of_files(part, ranks);
+        write_left(part, ranks);
 }
 
 /* ---- who takes part ---- */
@@ -188,37 +103,35 @@ static void miss(const pk_job_part_ *part, int rank, int ranks)
  * where its own session never began. */
 static bool is_requested(bool there)
 {
-    const char *report = pki_mpi_text_of("PK_REPORT_PATH");
-    return there || pki_mpi_text_of("PK_JOB_PATH") || (report && strcmp(report, "-") == 0);
+    return there || pki_mpi_text_of("PK_JOB_PATH");
 }
 
-static bool meet_and_reduce(const pk_job_part_ *part, bool there)
+static bool meet_and_gather(pk_job_part_ *part)
 {
-    int rank = 0, ranks = 0;
-    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    int ranks = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &part->rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    pki_mpi_met met = pki_mpi_meet(rank, ranks, there, patience);
-    if (met == PKI_MPI_NOT_ALL && there && part->path[0])
-        miss(part, rank, ranks);
-    return met == PKI_MPI_ALL && reduce(part, rank, ranks);
+    bool there = pk_job_take_(part);
+    if (!is_requested(there))
+        return false;
+    pki_mpi_met met = pki_mpi_meet(part->rank, ranks, there, patience);
+    if (met == PKI_MPI_NOT_ALL && there)
+        miss(part, part->rank, ranks);
+    return met == PKI_MPI_ALL && gather(part, part->rank, ranks);
 }
 
 void pki_mpi_job_end(void)
 {
     pk_job_part_ part = {.size = sizeof part};
-    bool reduced = false;
+    MPI_Errhandler programs;
     if (!begun || patience <= 0)
         return;
-    bool there = pk_job_take_(&part);
-    if (is_requested(there)) {
-        MPI_Errhandler programs;
-        PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &programs);
-        PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-        reduced = meet_and_reduce(&part, there);
-        PMPI_Comm_set_errhandler(MPI_COMM_WORLD, programs);
-        PMPI_Errhandler_free(&programs);
-    }
-    pk_job_leave_(reduced);
+    PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &programs);
+    PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    bool gathered = meet_and_gather(&part);
+    PMPI_Comm_set_errhandler(MPI_COMM_WORLD, programs);
+    PMPI_Errhandler_free(&programs);
+    pk_job_leave_(gathered);
     pk_job_hold_(0);
 }
 

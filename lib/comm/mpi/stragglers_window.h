@@ -1,9 +1,10 @@
 /* lib/comm/mpi/stragglers_window.h - what ranks have reported of their last steps, and who of them
  * is late: `pk job`'s verdict (tools/job/verdicts/late.h) of a window that moves on.
  *
- * The code is that of the command, as in job_report.h. Each rank's last PKI_WINDOW_BLOCKS portions
- * of steps are kept, 176 bytes each. Who is late in PKI_WINDOW_NAMED verdicts on end is named, and
- * who is not in PKI_WINDOW_CLEARED on end is so no more: a verdict that comes and goes is none.
+ * The code is that of the command (tools/job), in one object whose only names are these functions.
+ * Each rank's last PKI_WINDOW_BLOCKS portions of steps are kept, 176 bytes each. Who is late in
+ * PKI_WINDOW_NAMED verdicts on end is named, and who is not in PKI_WINDOW_CLEARED on end is so no
+ * more: a verdict that comes and goes is none.
  *
  * Not for two threads at once.
  */

@@ -35,6 +35,11 @@ int pki_report_json(const pki_summary *summary, FILE *file);
 #define PKI_RANK_SUFFIX ".rank.json"
 int pki_report_rank(const pki_summary *summary, FILE *file);
 
+/* What a rank's stands behind in the file of a job (docs/report-format.md): a line that begins like
+ * this, then its schema, "rank", "ranks" and the "bytes" that follow. */
+#define PKI_RANKS_SCHEMA 1
+#define PKI_RANKS_BEGIN "{\"format\":\"perfkit ranks\",\"schema\":"
+
 /* The same object on one line, without a newline, for the inside of a trace: "perfkitReport":{...}
  * */
 int pki_report_json_line(const pki_summary *summary, FILE *file);

@@ -1,8 +1,8 @@
-/* lib/session/job/job.h - this rank's part of the job's report.
+/* lib/session/job/job.h - this rank's part of the job's file.
  *
  * It is the text that a report_path ending in .rank.json would have. Where libpk_mpi gathers the
- * ranks (pk_job_hold_) it waits in memory for MPI_Finalize, as does a report for stderr, in whose
- * place the job's comes. In all other cases it goes into a file of its own, for `pk job`:
+ * ranks (pk_job_hold_) it waits in memory for MPI_Finalize, where rank 0 puts all of them into one
+ * file. In all other cases it goes into a file of its own, for `pk job`:
  *
  *     job_path.ranks/RANK / 1000/RANK.rank.json
  */
@@ -18,7 +18,7 @@
 /* Will anybody read the session's report? Without a file for it, a trace or a job nobody does. */
 bool pki_job_wants_summary(const pki_session *s);
 
-/* Of a session that stops: its report, and its part of the job's. Under the control lock. */
+/* Of a session that stops: its report, and its part of the job's file. Under the control lock. */
 pk_status pki_job_stop(pki_session *s, const pki_summary *summary);
 
 /* Where the part of a rank goes that nobody gathers; PATH_MAX bytes. False: it is longer. rank -1:

@@ -395,6 +395,18 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     return s;
 }
 
+static pk_status read_job(pki_config *c, const pk_options *o)
+{
+    const pki_config_text path = pki_config_text_of(o->job_path, "job_path", "PK_JOB_PATH");
+    pk_status s = pki_config_path(path, &c->world, c->job);
+    if (!s && strcmp(c->job, "-") == 0)
+        return pki_fail(PK_EINVAL, "%s is \"-\", and has to be a file: pk job reads it",
+                        path.source);
+    if (!s && pki_ends_with(c->job, ".gz") && !pki_gz_available())
+        return pki_fail(PK_ENOTSUP, "%s %s: this build has no zlib", path.source, c->job);
+    return s;
+}
+
 static pk_status read_paths(pki_config *c, const pk_options *o)
 {
     const pki_config_text trace = pki_config_text_of(o->trace_path, "trace_path", "PK_TRACE_PATH");
@@ -405,14 +417,13 @@ static pk_status read_paths(pki_config *c, const pk_options *o)
         pki_config_text_of(o->hang_command, "hang_command", "PK_HANG_COMMAND");
     const pki_config_text machine =
         pki_config_text_of(o->machine_path, "machine_path", "PK_MACHINE_PATH");
-    const pki_config_text job = pki_config_text_of(o->job_path, "job_path", "PK_JOB_PATH");
     pk_status s = pki_config_path(trace, &c->world, c->trace);
     s = s ? s : pki_config_path(report, &c->world, c->report);
     s = s ? s : pki_config_path(arena, &c->world, c->arena);
     s = s ? s : pki_config_path(command, &c->world, c->hang_command);
     s = s ? s : pki_config_path(machine, &c->world, c->machine);
     s = s ? s : pki_limits_config(c, o);
-    s = s ? s : pki_config_path(job, &c->world, c->job);
+    s = s ? s : read_job(c, o);
     if (!s && c->trace[0] && (strcmp(c->trace, c->report) == 0 || strcmp(c->trace, c->arena) == 0))
         return pki_fail(PK_EINVAL, "%s %s: report or arena have the same", trace.source, c->trace);
     c->compressed = pki_ends_with(c->trace, ".gz");

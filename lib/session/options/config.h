@@ -91,7 +91,7 @@ typedef struct pki_config {
     char hang_command[PATH_MAX]; /* "" for none */
     char machine[PATH_MAX];      /* "" for the usual place, "none" */
     pki_peak_wish peak;
-    char job[PATH_MAX]; /* "" for none, "-" for stderr */
+    char job[PATH_MAX]; /* "" for none */
 } pki_config;
 
 /* Also sets where messages go. PK_EINVAL names the option or variable and what is wrong with it. */

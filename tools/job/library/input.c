@@ -4,9 +4,9 @@
 #include "job/forms/json.h"
 #include "job/figures/life.h"
 
-bool job_load(const char *path, pki_summary *out, complaint *why)
+bool job_load(const char *path, job_take *take, void *user, complaint *why)
 {
-    (void)path, (void)out;
+    (void)path, (void)take, (void)user;
     return complaint_set(why, "is a file");
 }
 

@@ -1,4 +1,4 @@
-/* tools/job/read/input.c - one file of a rank, whatever it is. */
+/* tools/job/read/input.c - one file, of a rank, whatever it is, or of the job. */
 #include "job/job.h"
 
 #include <stdio.h>
@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
 #include "core/arena.h"
 #include "load/load.h"
 #include "measure/goodput/goodput.h"
@@ -23,6 +24,12 @@ typedef struct text {
     char *bytes;
     size_t length, room;
 } text;
+
+/* Who gets the ranks. */
+typedef struct taker {
+    job_take *take;
+    void *user;
+} taker;
 
 /* Up to so many bytes of it. */
 static bool read_some(source *s, text *t, size_t most, complaint *why)
@@ -52,10 +59,10 @@ static bool is_report(const text *t)
     return begins_with(t, REPORT, sizeof REPORT - 1);
 }
 
-static bool scan_report(const text *t, pki_summary *out, complaint *why)
+static bool scan_report(const char *from, size_t length, pki_summary *out, complaint *why)
 {
-    scan s = {.at = t->bytes, .end = t->bytes + t->length, .why = why};
-    long schema = strtol(t->bytes + sizeof REPORT - 1, NULL, 10);
+    scan s = {.at = from, .end = from + length, .why = why};
+    long schema = strtol(from + sizeof REPORT - 1, NULL, 10);
     if (schema < 1 || schema > PKI_REPORT_SCHEMA)
         return complaint_set(why, "is a report of schema %ld, and this pk reads up to %d", schema,
                              PKI_REPORT_SCHEMA);
@@ -63,6 +70,81 @@ static bool scan_report(const text *t, pki_summary *out, complaint *why)
     if (scan_object(&s, &pki_rank_shape, out))
         return true;
     pki_summary_finish(out);
+    return false;
+}
+
+/* ---- the file of a job: ranks' files, one behind the other ---- */
+
+/* What stands in front of each. */
+typedef struct head {
+    int32_t rank, ranks;
+    size_t bytes, length; /* that follow; its own */
+} head;
+
+#define HEAD_MOST 200
+
+static bool is_job_file(const text *t)
+{
+    return begins_with(t, PKI_RANKS_BEGIN, sizeof PKI_RANKS_BEGIN - 1);
+}
+
+static bool read_head(const text *t, head *h, complaint *why)
+{
+    char line[HEAD_MOST + 1];
+    unsigned long long bytes = 0;
+    int schema = 0, length = 0, before = h->rank;
+    snprintf(line, sizeof line, "%.*s", (int)PKI_MIN(t->length, (size_t)HEAD_MOST), t->bytes);
+    sscanf(line, PKI_RANKS_BEGIN "%d,\"rank\":%d,\"ranks\":%d,\"bytes\":%llu}%n", &schema, &h->rank,
+           &h->ranks, &bytes, &length);
+    h->bytes = (size_t)bytes;
+    h->length = (size_t)length + 1;
+    if (schema > PKI_RANKS_SCHEMA)
+        return complaint_set(why, "is a job's file of schema %d, and this pk reads up to %d",
+                             schema, PKI_RANKS_SCHEMA);
+    return (length && line[length] == '\n' && h->rank >= 0 && h->ranks > h->rank &&
+            bytes <= REPORT_MOST) ||
+           complaint_set(why, "is cut off or damaged behind rank %d", before);
+}
+
+/* What is read by now goes. */
+static void drop(text *t, size_t bytes)
+{
+    t->length -= bytes;
+    memmove(t->bytes, t->bytes + bytes, t->length);
+}
+
+/* Ranks that nobody had numbered when they started, or that were numbered otherwise, are numbered
+ * by who has gathered them. */
+static bool load_rank(const text *t, const head *h, size_t part, const taker *to, complaint *why)
+{
+    complaint own = {""};
+    pki_summary rank;
+    if (!is_report(t) || !scan_report(t->bytes, h->bytes, &rank, &own))
+        return complaint_set(why, "rank %d: %s", h->rank, *own.text ? own.text : "is no report");
+    rank.run.rank = h->rank;
+    rank.run.world_size = PKI_MAX(rank.run.world_size, h->ranks);
+    to->take(to->user, part, &rank);
+    return true;
+}
+
+/* One that is damaged costs itself; what is cut off, what would have come there. */
+static bool load_ranks(source *s, text *t, const taker *to, complaint *why)
+{
+    head h = {-1, 0, 0, 0};
+    bool whole = true;
+    for (size_t part = 0; read_some(s, t, HEAD_MOST, why); part++) {
+        if (!t->length)
+            return whole;
+        if (!read_head(t, &h, why))
+            return false;
+        drop(t, h.length);
+        if (!read_some(s, t, h.bytes, why))
+            return false;
+        if (t->length < h.bytes)
+            return complaint_set(why, "is cut off amid rank %d", h.rank);
+        whole = load_rank(t, &h, part, to, why) && whole;
+        drop(t, h.bytes);
+    }
     return false;
 }
 
@@ -89,13 +171,11 @@ static bool load_arena(const char *path, pki_summary *out, complaint *why)
 
 /* ---- all of them ---- */
 
-static bool load(const char *path, source *s, text *t, pki_summary *out, complaint *why)
+static bool load_one(const char *path, source *s, text *t, pki_summary *out, complaint *why)
 {
     load_options options = {.progress = true};
-    if (!read_some(s, t, FIRST_LOOK, why))
-        return false;
     if (is_report(t))
-        return read_some(s, t, REPORT_MOST, why) && scan_report(t, out, why);
+        return read_some(s, t, REPORT_MOST, why) && scan_report(t->bytes, t->length, out, why);
     if (begins_with(t, PKI_LIFE_MAGIC, sizeof PKI_LIFE_MAGIC - 1))
         return complaint_set(why, "is a state file (goodput_path)");
     if (begins_with(t, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC))
@@ -103,14 +183,27 @@ static bool load(const char *path, source *s, text *t, pki_summary *out, complai
     return load_run(path, &options, out, why);
 }
 
-bool job_load(const char *path, pki_summary *out, complaint *why)
+static bool load(const char *path, source *s, text *t, const taker *to, complaint *why)
+{
+    pki_summary rank;
+    if (!read_some(s, t, FIRST_LOOK, why))
+        return false;
+    if (is_job_file(t))
+        return load_ranks(s, t, to, why);
+    if (!load_one(path, s, t, &rank, why))
+        return false;
+    to->take(to->user, 0, &rank);
+    return true;
+}
+
+bool job_load(const char *path, job_take *take, void *user, complaint *why)
 {
     static text t; /* its room is used again and again */
     source *s = source_open(path, why);
     if (!s)
         return false;
     t.length = 0;
-    bool loaded = load(path, s, &t, out, why);
+    bool loaded = load(path, s, &t, &(taker){take, user}, why);
     source_close(s);
     return loaded;
 }

@@ -36,7 +36,8 @@ static int preference(const job_rank *a, const job_rank *b)
     order = order ? order : by_number(report_a, report_b);
     order = order ? order : by_number(a->run.wall, b->run.wall);
     order = order ? order : by_number(a->self_count, b->self_count);
-    return order ? order : strcmp(b->path, a->path);
+    order = order ? order : strcmp(b->path, a->path);
+    return order ? order : by_number(b->part, a->part);
 }
 
 static int by_rank(const void *x, const void *y)
@@ -88,11 +89,12 @@ static void fill_in(pki_run *run)
             *texts[i] = memory_copy("");
 }
 
-static job_rank rank_of(const char *path, pki_summary *s)
+static job_rank rank_of(const char *path, size_t part, pki_summary *s)
 {
     fill_in(&s->run);
     job_rank r = {.rank = s->run.world_size ? s->run.rank : JOB_NO_RANK,
                   .path = memory_copy(path),
+                  .part = part,
                   .run = s->run,
                   .stages = s->stages,
                   .processor = s->steps.processor,
@@ -118,10 +120,10 @@ static void drop_file(job *j, const job_rank *taken, job_rank *r)
     finish_rank(r);
 }
 
-static void add_run(reading *all, const char *path, pki_summary *s)
+static void add_run(reading *all, const char *path, size_t part, pki_summary *s)
 {
     job *j = all->into;
-    job_rank next = rank_of(path, s);
+    job_rank next = rank_of(path, part, s);
     uint32_t place = index_of(all, &next);
     if (place == j->rank_count) {
         memory_fit(&j->ranks, &all->room, j->rank_count + 1, sizeof *j->ranks);
@@ -147,15 +149,24 @@ static bool add_life(job *j, const char *path)
     return true;
 }
 
+typedef struct file {
+    reading *of;
+    const char *path;
+} file;
+
+static void take_run(void *user, size_t part, pki_summary *s)
+{
+    const file *f = user;
+    add_run(f->of, f->path, part, s);
+}
+
 static void read_files(reading *all, const table *files)
 {
     for (uint32_t i = 0; i < files->count; i++) {
-        pki_summary s;
         complaint why = {""};
-        if (job_load(files->texts[i], &s, &why))
-            add_run(all, files->texts[i], &s);
-        else if (!add_life(all->into, files->texts[i]))
-            job_note(&all->into->notes, files->texts[i], why.text);
+        file f = {all, files->texts[i]};
+        if (!job_load(f.path, take_run, &f, &why) && !add_life(all->into, f.path))
+            job_note(&all->into->notes, f.path, why.text);
     }
     all->into->file_count = files->count;
 }
@@ -197,20 +208,49 @@ static void number_ranks(reading *all)
         qsort(j->ranks, kept, sizeof *j->ranks, by_rank);
 }
 
+/* The ranks of one file, in its order. */
+typedef struct again {
+    job_regions *regions;
+    job_rank **ranks;
+    size_t count;
+} again;
+
+static int by_file(const void *x, const void *y)
+{
+    const job_rank *a = *(job_rank *const *)x, *b = *(job_rank *const *)y;
+    int order = strcmp(a->path, b->path);
+    return order ? order : (a->part > b->part) - (a->part < b->part);
+}
+
+static void take_again(void *user, size_t part, pki_summary *s)
+{
+    again *a = user;
+    if (a->count && a->ranks[0]->part == part) {
+        job_regions_add(a->regions, a->ranks[0], s);
+        a->ranks++;
+        a->count--;
+    }
+    pki_summary_finish(s);
+}
+
 /* One of a run that had been read before has taken its place: what is added up is begun anew. */
 static void add_again(reading *all)
 {
+    const job *j = all->into;
+    job_rank **order = memory_zeroed(j->rank_count, sizeof *order);
     job_regions_end(all->regions, NULL);
     all->regions = job_regions_begin();
-    for (size_t i = 0; i < all->into->rank_count; i++) {
-        pki_summary s;
+    for (size_t i = 0; i < j->rank_count; i++)
+        order[i] = &j->ranks[i];
+    if (j->rank_count)
+        qsort(order, j->rank_count, sizeof *order, by_file);
+    for (size_t i = 0, n; i < j->rank_count; i += n) {
         complaint ignored = {""};
-        job_rank *r = &all->into->ranks[i];
-        if (!job_load(r->path, &s, &ignored))
-            continue;
-        job_regions_add(all->regions, r, &s);
-        pki_summary_finish(&s);
+        for (n = 1; i + n < j->rank_count && strcmp(order[i + n]->path, order[i]->path) == 0;)
+            n++;
+        job_load(order[i]->path, take_again, &(again){all->regions, order + i, n}, &ignored);
     }
+    free(order);
 }
 
 static void number_hosts(job *j)
@@ -270,7 +310,7 @@ job_reading *job_reading_begin(job *j)
 
 void job_reading_add(job_reading *all, pki_summary *rank)
 {
-    add_run(all, "", rank);
+    add_run(all, "", 0, rank);
 }
 
 bool job_reading_end(job_reading *all, const job_steps *steps, complaint *why)
