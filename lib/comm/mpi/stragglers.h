@@ -15,7 +15,7 @@
  * of within END_SECONDS is not waited for: receives are cancelled.
  *
  * The communicator is made behind MPI_Init by all processes of MPI_COMM_WORLD, once they know that
- * all of them want the same (agree.h).
+ * all of them want the same (clocks.h).
  */
 #pragma once
 
