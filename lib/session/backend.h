@@ -5,19 +5,24 @@
  * builds without the library's headers. Backends never include each other; they use core, measure
  * and out, and are called by the session:
  *
- *     probe      is it there, which version, and if not why; no side effects on the program
- *     foresee    looks for its library on the disk, where start would: pk_start has a millisecond
- * to wait; optional start      begin recording; the status of pk_start does not depend on it mirror
- * hears of every region as it begins and ends, while it has `begin` (core/mirror.h); set by start,
- * if at all; optional requested  does the configuration ask for it, whatever the list of backends
- * says, unless that excludes it? optional flush      before each collect and before stop, with no
- * lock that a callback of the library could want: the place for calls that wait for the library's
- * own threads; from several threads at once; optional collect    once in each of the collector's
- * rounds, on its thread or on one that called pk_flush, under the drain lock; optional cpu what
- * threads of its own have taken of the processors, ns; under the drain lock; optional stop before
- * the last round, under the drain lock; everything recorded has to be in the rings or handed over
- * (lib/session/activity.h) when it returns after_fork in the child: forget everything, free
- * nothing, call no library; optional
+ *     probe       is it there, which version, and if not why; no side effects on the program
+ *     foresee     looks for its library on the disk, where start would: pk_start has a millisecond
+ *                 to wait; optional
+ *     start       begin recording; the status of pk_start does not depend on it
+ *     mirror      hears of every region as it begins and ends, while it has `begin`
+ *                 (core/mirror.h); set by start, if at all; optional
+ *     requested   does the configuration ask for it, whatever the list of backends says, unless
+ *                 that excludes it? optional
+ *     flush       before each collect and before stop, with no lock that a callback of the library
+ *                 could want: the place for calls that wait for the library's own threads; from
+ *                 several threads at once; optional
+ *     collect     once in each of the collector's rounds, on its thread or on one that called
+ *                 pk_flush, under the drain lock; optional
+ *     cpu         what threads of its own have taken of the processors, ns; under the drain lock;
+ *                 optional
+ *     stop        before the last round, under the drain lock; everything recorded has to be in the
+ *                 rings or handed over (lib/session/activity.h) when it returns
+ *     after_fork  in the child: forget everything, free nothing, call no library; optional
  */
 #pragma once
 
