@@ -1,7 +1,7 @@
-"""hang.py PK HANG_RUN [TIMES] - a job of 8 ranks, one of which is stopped, spins, blocks in a read, or is gone: in how
+"""hang.py PK RUNS [TIMES] - a job of 8 ranks, one of which is stopped, spins, blocks in a read, or is gone: in how
 many of TIMES runs (100) do the others' watchdogs name it, through hang_command, within hang_seconds + 2 s?
 
-Prints a line for each way to hang and one for all. HANG_RUN is tests/tools/hang_run.c as built."""
+Prints a line for each way to hang and one for all. RUNS is tests/tools/runs.c as built."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def run(how, victim):
     command = f"cd {folder} && '{PK}' where --json . > new-%r && mv new-%r said-%r.json"
     env = {k: v for k, v in os.environ.items() if not k.startswith("PK_")}
     env.update(PK_TRACE_PATH=folder + "/run-%r.json", PK_HANG_SECONDS=str(SECONDS), PK_HANG_COMMAND=command)
-    ranks = [subprocess.Popen([RUN, str(rank), str(RANKS), meeting, str(victim), how, str(STEP)],
+    ranks = [subprocess.Popen([RUN, "hang", str(rank), str(RANKS), meeting, str(victim), how, str(STEP)],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env) for rank in range(RANKS)]
     ranks[0].stdout.readline()
     begun = time.time()

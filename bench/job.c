@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "job_score.h"
+#include "job_forge.h"
 
 static double share(size_t part, size_t of)
 {

@@ -22,7 +22,7 @@ def start(folder, rank):
     env.update(PK_CAPTURE="request", PK_HISTORY_STEPS="64", PK_HISTORY_BYTES="1M", PK_MEMORY_BYTES="64M",
                PK_CAPTURES_PER_HOUR="3600", PK_WORLD_SIZE=str(PROCESSES), PK_RANK=str(rank), PK_BACKENDS="none",
                PK_ARENA_PATH=os.path.join(folder, "%r.arena"), PK_CAPTURE_PATH=os.path.join(folder, "%r-%s.json"))
-    return subprocess.Popen([RUN, str(PAUSE_MS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+    return subprocess.Popen([RUN, "capture", str(PAUSE_MS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
 
 
 def ask(folder, *arguments):

@@ -1,7 +1,7 @@
-"""top.py PK HANG_RUN [PROCESSES [SECONDS]] - what `pk top` takes of a core while it looks at 64 processes each second.
+"""top.py PK RUNS [PROCESSES [SECONDS]] - what `pk top` takes of a core while it looks at 64 processes each second.
 
 The processes make steps of a millisecond or so, each by itself; what is measured is pk top's own processor time.
-HANG_RUN is tests/tools/hang_run.c as built."""
+RUNS is tests/tools/runs.c as built."""
 
 import os
 import resource
@@ -23,7 +23,7 @@ for i in range(PROCESSES):
     meeting = f"{folder}/meeting-{i}"
     with open(meeting, "wb") as file:
         file.write(bytes(4096))
-    jobs.append(subprocess.Popen([RUN, "0", "1", meeting, "-1", "stopped", "2"], stdout=subprocess.PIPE, env=env,
+    jobs.append(subprocess.Popen([RUN, "hang", "0", "1", meeting, "-1", "stopped", "2"], stdout=subprocess.PIPE, env=env,
                                  preexec_fn=lambda: os.nice(19)))
 for job in jobs:
     job.stdout.readline()

@@ -19,7 +19,7 @@ def pk(*arguments):
 
 
 class Job:
-    """Ranks of capture_run in a folder of their own."""
+    """Ranks of `runs capture` in a folder of their own."""
 
     def __init__(self, size=RANKS, pause=5, capture="request", **more):
         self.folder = tempfile.mkdtemp()
@@ -27,7 +27,7 @@ class Job:
         env.update(PK_CAPTURE=capture, PK_HISTORY_STEPS="64", PK_WORLD_SIZE=str(size), PK_BACKENDS="none",
                    PK_ARENA_PATH=os.path.join(self.folder, "%r.arena"),
                    PK_CAPTURE_PATH=os.path.join(self.folder, "%r-%s.json"), **more)
-        self.ranks = [subprocess.Popen([RUN, str(pause)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.ranks = [subprocess.Popen([RUN, "capture", str(pause)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                        env=env | {"PK_RANK": str(rank)}) for rank in range(size)]
         for p in self.ranks:
             p.stdout.readline()

@@ -1,4 +1,4 @@
-"""comm.py PK COMM_RUN - what was done on communicators: in the report of a session, and in one made of its trace."""
+"""comm.py PK RUNS - what was done on communicators: in the report of a session, and in one made of its trace."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-PK, COMM_RUN = sys.argv[1], sys.argv[2]
+PK, RUNS = sys.argv[1], sys.argv[2]
 ROUNDS = 40
 
 
@@ -35,7 +35,7 @@ class Session(unittest.TestCase):
         trace, report = (os.path.join(cls.folder.name, name + end) for end in (".json", ".report.json"))
         environment = dict(os.environ, PK_TRACE_PATH=trace, PK_REPORT_PATH=report, PK_BACKENDS="none",
                            RANK="2", WORLD_SIZE="4")
-        done = run(COMM_RUN, *arguments, env=environment)
+        done = run(RUNS, "comm", *arguments, env=environment)
         if done.returncode != (-signal.SIGKILL if arguments else 0):
             raise AssertionError(f"{done.returncode}: {done.stderr.decode()}")
         if arguments:

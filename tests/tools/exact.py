@@ -1,4 +1,4 @@
-"""exact.py PK PROGRAM - what is called exact: the report's sums, smallest and largest are those of the trace's own
+"""exact.py PK RUNS - what is called exact: the report's sums, smallest and largest are those of the trace's own
 durations and values, to the last digit; and so are those of the report that is rebuilt from the trace.
 """
 
@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-PK, PROGRAM = sys.argv[1], sys.argv[2]
+PK, RUNS = sys.argv[1], sys.argv[2]
 MOMENTS = ("count", "sum", "min", "max", "mean", "stddev")
 
 
@@ -18,7 +18,7 @@ def record(folder):
     """The report of a run, its trace's text, and the same trace without the report that it holds."""
     trace, report = os.path.join(folder, "run.json"), os.path.join(folder, "report.json")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PK_")}
-    subprocess.run([PROGRAM], check=True, timeout=120, env=dict(
+    subprocess.run([RUNS, "exact"], check=True, timeout=120, env=dict(
         environment, PK_TRACE_PATH=trace, PK_REPORT_PATH=report, PK_BACKENDS="none", PK_WARMUP_STEPS="1"))
     with open(trace, encoding="utf-8") as file:
         text = file.read()

@@ -1,4 +1,4 @@
-"""job.py PK JOB_FILES RUN_TRACE SPANS_RUN - pk job over files of all sorts: forged ranks with a known culprit, folders, traces
+"""job.py PK JOB_FILES RUN_TRACE RUNS - pk job over files of all sorts: forged ranks with a known culprit, folders, traces
 beside reports, what is missing, cut off, twice there or no file of a run at all.
 """
 
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-PK, FORGE, RUN_TRACE, SPANS_RUN = sys.argv[1:5]
+PK, FORGE, RUN_TRACE, RUNS = sys.argv[1:5]
 
 
 class Job(unittest.TestCase):
@@ -246,7 +246,7 @@ class Job(unittest.TestCase):
         with open(bad, "w", encoding="utf-8") as file:
             file.write("{}")
         life = self.path("job", "\x1b]0;x\x07.goodput")
-        subprocess.run([SPANS_RUN, "once"], check=True, timeout=120, stdout=subprocess.DEVNULL,
+        subprocess.run([RUNS, "spans", "once"], check=True, timeout=120, stdout=subprocess.DEVNULL,
                        env={**os.environ, "PK_TRACE_PATH": self.path("t.json"), "PK_GOODPUT_PATH": life})
         text = self.run_pk(self.path("job"))
         self.assertIn("?]0;x?", text)

@@ -1,3 +1,4 @@
+/* Jobs whose truth is known, and what pk job's verdicts about them are worth. */
 #include "job_forge.h"
 
 #include <math.h>
@@ -5,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/verdicts/findings.h"
 #include "stats/buckets.h"
+
+/* ---- jobs ---- */
 
 #define STEP 10e6 /* ns of own time */
 #define REDUCE 0.5e6
@@ -36,7 +40,7 @@ static double normal(uint64_t *state)
     return radius * cos(2 * 3.14159265358979323846 * uniform(state));
 }
 
-/* ---- who is slow ---- */
+/* -- who is slow -- */
 
 static void choose(const forge *f, uint64_t *state, bool *culprit)
 {
@@ -50,7 +54,7 @@ static void choose(const forge *f, uint64_t *state, bool *culprit)
         culprit[r] = r / f->per_host == (f->ranks - 1) / f->per_host;
 }
 
-/* ---- a rank ---- */
+/* -- a rank -- */
 
 static char *text_of(const char *format, size_t n)
 {
@@ -248,4 +252,56 @@ void forge_make(const forge *f, pki_summary *ranks, bool *culprit)
     for (size_t step = 0; step < f->steps; step++)
         reduce(f, ranks, step);
     free(cells);
+}
+
+/* ---- scores ---- */
+
+static void score_verdict(const job *j, const job_late *late, const forge *f, const bool *culprit,
+                          job_score *s, size_t *wrong)
+{
+    size_t right = 0;
+    for (size_t r = 0; r < f->ranks; r++)
+        if (late->host ? j->ranks[r].host == late->host_at : r == late->rank) {
+            right += culprit[r];
+            *wrong += !culprit[r];
+            s->accused++;
+        }
+    s->rightly += right;
+    s->found += right;
+    s->stages += strcmp(j->stages[late->stage].name, forge_stages[f->stage]) == 0 ? right : 0;
+}
+
+static void score_job(const forge *f, job_score *s)
+{
+    pki_summary *ranks = calloc(f->ranks, sizeof *ranks);
+    bool *culprit = calloc(f->ranks, sizeof *culprit);
+    complaint why = {""};
+    job j;
+    size_t wrong = 0;
+    forge_make(f, ranks, culprit);
+    if (job_of(&j, ranks, f->ranks, &(job_steps){0}, &why)) {
+        job_findings found = job_find(&j);
+        for (size_t i = 0; i < found.lateness.count; i++)
+            score_verdict(&j, &found.lateness.late[i], f, culprit, s, &wrong);
+        s->communication += job_communication_share(&found) > JOB_COMMUNICATION_MOST;
+        job_findings_finish(&found);
+    }
+    for (size_t r = 0; r < f->ranks; r++)
+        s->culprits += culprit[r];
+    s->with_false += wrong > 0;
+    s->jobs++;
+    job_finish(&j);
+    free(culprit);
+    free(ranks);
+}
+
+job_score score_jobs(const forge *f, size_t jobs)
+{
+    job_score s = {0};
+    for (size_t i = 0; i < jobs; i++) {
+        forge next = *f;
+        next.seed += i;
+        score_job(&next, &s);
+    }
+    return s;
 }

@@ -48,3 +48,17 @@ typedef struct forge {
 
 /* `forge.ranks` summaries; those are the ranks that are slow (a flag of each rank). */
 void forge_make(const forge *f, pki_summary *ranks, bool *culprit);
+
+/* ---- what pk job's verdicts are worth, over many forged jobs ---- */
+
+typedef struct job_score {
+    size_t jobs;
+    size_t culprits, found;  /* recall: found / culprits */
+    size_t accused, rightly; /* precision: rightly / accused */
+    size_t with_false;       /* jobs in which somebody is accused wrongly */
+    size_t stages;           /* of those found, with the right stage */
+    size_t communication;    /* jobs that are said to be bound by it */
+} job_score;
+
+/* So many jobs, with seeds from f->seed on. */
+job_score score_jobs(const forge *f, size_t jobs);

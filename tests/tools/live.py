@@ -21,7 +21,7 @@ def pk(*arguments):
 
 
 class Job:
-    """Ranks of hang_run in a folder of their own."""
+    """Ranks of `runs hang` in a folder of their own."""
 
     def __init__(self, how, victim, size=RANKS, prefix=(), folder=None, **more):
         self.folder = folder or tempfile.mkdtemp()
@@ -30,7 +30,7 @@ class Job:
             file.write(bytes(4096))
         env = {k: v for k, v in os.environ.items() if not k.startswith("PK_")}
         env.update(PK_TRACE_PATH=os.path.join(self.folder, "run-%r.json"), **more)
-        self.ranks = [subprocess.Popen([*prefix, RUN, str(rank), str(size), meeting, str(victim), how, str(STEP)],
+        self.ranks = [subprocess.Popen([*prefix, RUN, "hang", str(rank), str(size), meeting, str(victim), how, str(STEP)],
                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env)
                       for rank in range(size)]
         self.ranks[0].stdout.readline()

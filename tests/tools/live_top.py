@@ -32,7 +32,7 @@ class Job:
             file.write(bytes(4096))
         env = {k: v for k, v in os.environ.items() if not k.startswith("PK_")}
         env.update(PK_TRACE_PATH=os.path.join(self.folder, "run-%r.json"))
-        self.ranks = [subprocess.Popen([RUN, str(rank), str(RANKS), meeting, "-1", "stopped", "20"],
+        self.ranks = [subprocess.Popen([RUN, "hang", str(rank), str(RANKS), meeting, "-1", "stopped", "20"],
                                        stdout=subprocess.PIPE, env=env) for rank in range(RANKS)]
         self.ranks[0].stdout.readline()
 

@@ -1,4 +1,4 @@
-"""metrics.py PROGRAM - metrics_path: whole at any moment, bounded, exact, and what promtool and
+"""metrics.py RUNS - metrics_path: whole at any moment, bounded, exact, and what promtool and
 python3-prometheus-client have to say of it.
 """
 
@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-PROGRAM = sys.argv[1]
+RUNS = sys.argv[1]
 try:
     from prometheus_client.parser import text_string_to_metric_families
 except ImportError:
@@ -33,7 +33,7 @@ class Metrics(unittest.TestCase):
         return environment
 
     def record(self, *arguments, expect=0, **options):
-        done = subprocess.run([PROGRAM, *map(str, arguments)], env=self.environment(**options), capture_output=True,
+        done = subprocess.run([RUNS, "windows", *map(str, arguments)], env=self.environment(**options), capture_output=True,
                               text=True, timeout=120, check=False)
         self.assertEqual(done.returncode, expect, done.stderr)
         return done.stderr
@@ -65,12 +65,12 @@ class Metrics(unittest.TestCase):
             own = json.load(file)
         self.assertEqual(self.value("pk_steps_total"), 3000)
         self.assertEqual(self.value("pk_step_duration_seconds_count"), 3000)
-        self.assertEqual(self.value("pk_dropped_records_total{program=\"tools-windows_run\",rank=\"0\",what=\"region"),
+        self.assertEqual(self.value("pk_dropped_records_total{program=\"tools-runs\",rank=\"0\",what=\"region"),
                          own["counts"]["dropped"])
         self.assertEqual(self.value("pk_running"), 0)
         for row in own["regions"]:
             name = row["name"].replace('"', '\\"')
-            rest = f'{{program="tools-windows_run",rank="0",region="{name}",kind="{row["kind"]}"}}'
+            rest = f'{{program="tools-runs",rank="0",region="{name}",kind="{row["kind"]}"}}'
             self.assertEqual(self.value("pk_region_calls_total" + rest), row["time"]["count"])
             self.assertAlmostEqual(self.value("pk_region_seconds_total" + rest), row["time"]["sum"] / 1e9, places=9)
             self.assertAlmostEqual(self.value("pk_region_self_seconds_total" + rest), row["self"] / 1e9, places=9)
@@ -81,7 +81,7 @@ class Metrics(unittest.TestCase):
         self.record(300, PK_COSTS="io,energy", PK_GOODPUT_PATH=os.path.join(self.folder, "life"), PK_REPORT_PATH=report)
         with open(report, encoding="utf-8") as file:
             own = json.load(file)
-        labels = '{program="tools-windows_run",rank="0"'
+        labels = '{program="tools-runs",rank="0"'
         for name, member in (("pk_io_read_bytes_total", "read_chars"), ("pk_io_written_bytes_total", "write_chars"),
                              ("pk_io_read_calls_total", "read_calls"),
                              ("pk_io_device_written_bytes_total", "write_device")):
@@ -100,7 +100,7 @@ class Metrics(unittest.TestCase):
         self.assertEqual(sum(calls.values()), 60000 * 3 + 60000 + 60)  # none is missing
 
     def test_whole_at_any_moment(self):
-        process = subprocess.Popen([PROGRAM, "4000", "slow"], env=self.environment(), stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([RUNS, "windows", "4000", "slow"], env=self.environment(), stderr=subprocess.DEVNULL)
         seen, last = set(), 0
         while process.poll() is None:
             if os.path.exists(self.prom):

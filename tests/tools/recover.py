@@ -1,4 +1,4 @@
-"""recover.py PK VICTIM - the command line of `pk recover` and `pk status`.
+"""recover.py PK RUNS - the command line of `pk recover` and `pk status`.
 
 A trace that is cut anywhere, an arena that is spoilt anywhere: a whole trace, or one line that says why not.
 """
@@ -16,7 +16,7 @@ import unittest
 import traces
 from folder import InFolder
 
-PK, VICTIM = sys.argv[1], sys.argv[2]
+PK, RUNS = sys.argv[1], sys.argv[2]
 # Under a sanitizer a process takes ten times as long; fuzz-salvage has thousands of spoilt arenas in one.
 FEWER = 4 if os.environ.get("PK_TEST_NO_LIMIT") else 1
 
@@ -104,7 +104,7 @@ class Arena(Commands):
         if arena:
             environment["PK_ARENA_PATH"] = arena
         arena = arena or trace + ".arena"
-        victim = subprocess.Popen([VICTIM], env=environment, stdout=subprocess.PIPE)
+        victim = subprocess.Popen([RUNS, "victim"], env=environment, stdout=subprocess.PIPE)
         self.addCleanup(victim.stdout.close)
         victim.stdout.readline()  # it is under way
         self.refused("recover", arena, says="still writing")
@@ -116,7 +116,7 @@ class Arena(Commands):
         """Whoever may only read it is told of the writer, too."""
         trace, arena = self.path("run.json"), self.path("run.json.arena")
         environment = dict(os.environ, PK_TRACE_PATH=trace, PK_MEMORY_BYTES="8M", PK_RING_RECORDS="1024")
-        victim = subprocess.Popen([VICTIM], env=environment, stdout=subprocess.PIPE)
+        victim = subprocess.Popen([RUNS, "victim"], env=environment, stdout=subprocess.PIPE)
         self.addCleanup(victim.stdout.close)
         victim.stdout.readline()
         pk = shutil.copy(PK, self.path("pk"))  # the build may lie where nobody else may look

@@ -1,4 +1,4 @@
-"""rotate.py PK PROGRAM - a trace in several files: each is whole, together they are the run, whatever ends it."""
+"""rotate.py PK RUNS - a trace in several files: each is whole, together they are the run, whatever ends it."""
 
 import collections
 import gzip
@@ -14,7 +14,7 @@ import unittest
 
 from folder import InFolder
 
-PK, PROGRAM = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+PK, RUNS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 BOUND = 2 << 20
 STEPS = 6000  # 7 MB
 
@@ -28,7 +28,7 @@ class Rotation(InFolder):
         variables = {"PK_TRACE_PATH": self.path("run.json"), "PK_TRACE_ROTATE_BYTES": str(BOUND), "PK_BACKENDS": "none",
                      "PK_LOG": "stderr"}
         variables.update({"PK_" + key.upper(): str(value) for key, value in options.items()})
-        return subprocess.Popen([PROGRAM, *arguments], env={**os.environ, **variables}, stdout=subprocess.PIPE,
+        return subprocess.Popen([RUNS, "rotate", *arguments], env={**os.environ, **variables}, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, cwd=self.folder)
 
     def finish(self, steps=STEPS, **options):

@@ -1,4 +1,4 @@
-"""scrape.py PROGRAM - Debian's node exporter reads metrics_path's files, two ranks' beside each other, and Debian's
+"""scrape.py RUNS - Debian's node exporter reads metrics_path's files, two ranks' beside each other, and Debian's
 Prometheus scrapes them: on loopback, on ports that nobody has.
 """
 
@@ -13,7 +13,7 @@ import time
 import urllib.parse
 import urllib.request
 
-PROGRAM = sys.argv[1]
+RUNS = sys.argv[1]
 WAIT = 60  # s; they take two
 
 
@@ -55,13 +55,13 @@ def record(folder, rank):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PK_")}
     environment.update(PK_METRICS_PATH=os.path.join(folder, "pk-%r.prom"), PK_RANK=str(rank), PK_WORLD_SIZE="2",
                        PK_BACKENDS="none")
-    subprocess.run([PROGRAM, str(1000 + rank)], env=environment, check=True, timeout=60)
+    subprocess.run([RUNS, "windows", str(1000 + rank)], env=environment, check=True, timeout=60)
 
 
 def look(exporter, prometheus):
     page = wait_for("the node exporter", lambda: get(f"http://127.0.0.1:{exporter}/metrics"))
     assert "node_textfile_scrape_error 0" in page, page
-    assert 'pk_steps_total{program="tools-windows_run",rank="1"} 1001' in page, page
+    assert 'pk_steps_total{program="tools-runs",rank="1"} 1001' in page, page
     found = wait_for("Prometheus", lambda: query(prometheus, "pk_steps_total"))
     steps = {sample["metric"]["rank"]: float(sample["value"][1]) for sample in found}
     assert steps == {"0": 1000, "1": 1001}, found

@@ -1,4 +1,4 @@
-"""spans.py PK SPANS_RUN - spans in trace, report, windows, metrics and captures, and in what a killed run leaves."""
+"""spans.py PK RUNS - spans in trace, report, windows, metrics and captures, and in what a killed run leaves."""
 
 import glob
 import json
@@ -9,7 +9,7 @@ import unittest
 
 from folder import InFolder
 
-PK, RUN = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+PK, RUNS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 STEPS, EACH = 40, 5
 SPANS = STEPS * EACH
 
@@ -18,7 +18,7 @@ class Spans(InFolder):
     def run_it(self, how="run", **options):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PK_")}
         environment.update(PK_BACKENDS="none", PK_TRACE_PATH=self.path("run.json"), **options)
-        return subprocess.run([RUN, how], env=environment, check=False, timeout=300, cwd=self.folder,
+        return subprocess.run([RUNS, "spans", how], env=environment, check=False, timeout=300, cwd=self.folder,
                               capture_output=True).returncode
 
     def pk(self, *arguments):

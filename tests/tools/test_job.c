@@ -1,17 +1,32 @@
 /* pk job against the truth: forged jobs, of which it is known who is slow, where, and by how much.
- * `./dev bench job` asks the same of many more. */
+ */
+#include "job_forge.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "job/against/against.h"
+#include "job/figures/counted.h"
+#include "job/figures/devices.h"
+#include "job/figures/spent.h"
 #include "job/verdicts/findings.h"
 #include "measure/figure.h"
-#include "job_score.h"
+#include "measure/summary.h"
+#include "out/report/report.h"
+
+/* ---- pk job against the truth ---- */
+
+/* Forged jobs, of which it is known who is slow, where, and by how much. `./dev bench job` asks
+ * the same of many more. */
 
 /* Seeds are fixed: the same jobs on every machine. */
 static const forge usual = {
@@ -76,7 +91,7 @@ static void a_slow_link_is_communication(void **state)
     assert_int_equal(s.accused, 0);
 }
 
-/* ---- one job, looked at closely ---- */
+/* -- one job, looked at closely -- */
 
 typedef struct scene {
     job j;
@@ -308,7 +323,7 @@ static void efficiencies_are_those_by_hand(void **state)
     finish(s);
 }
 
-/* ---- beside another run ---- */
+/* -- beside another run -- */
 
 static size_t slower_of(const forge *before, const forge *now, size_t pairs)
 {
@@ -382,7 +397,7 @@ static void without_processors_nothing_is_slower(void **state)
     }
 }
 
-/* ---- ranks that do not fit together ---- */
+/* -- ranks that do not fit together -- */
 
 static void join_blocks(pki_summary *s)
 {
@@ -466,30 +481,459 @@ static void damaged_stages_are_no_stages(void **state)
     job_finish(&j);
 }
 
+static const struct CMUnitTest job_tests[] = {
+    cmocka_unit_test(names_one_and_two_of_64),
+    cmocka_unit_test(names_one_of_1024),
+    cmocka_unit_test(accuses_nobody_of_healthy_jobs),
+    cmocka_unit_test(a_slow_link_is_communication),
+    cmocka_unit_test(a_slow_host_is_one_finding),
+    cmocka_unit_test(of_two_hosts_the_slow_one_is_named),
+    cmocka_unit_test(the_interval_and_the_cost_are_right),
+    cmocka_unit_test(two_ranks_are_beside_each_other),
+    cmocka_unit_test(too_few_steps_accuse_nobody),
+    cmocka_unit_test(who_costs_next_to_nothing_is_not_accused),
+    cmocka_unit_test(who_is_beyond_the_limit_and_not_late_is_told),
+    cmocka_unit_test(increments_add_up_to_the_step),
+    cmocka_unit_test(the_frontier_names_rank_and_stage),
+    cmocka_unit_test(efficiencies_are_those_by_hand),
+    cmocka_unit_test(healthy_runs_are_not_slower),
+    cmocka_unit_test(a_slower_run_is_slower),
+    cmocka_unit_test(three_percent_are_found),
+    cmocka_unit_test(without_processors_nothing_is_slower),
+    cmocka_unit_test(blocks_of_other_lengths_are_joined),
+    cmocka_unit_test(a_rank_that_ends_early_costs_its_own_steps),
+    cmocka_unit_test(damaged_stages_are_no_stages),
+};
+
+/* ---- beside time, over the ranks ---- */
+
+/* Events of calls and memory of devices, by hand; before and after; and through the file of a
+ * rank. */
+
+#define RANKS 4
+
+static void none(pki_events_row *row)
+{
+    for (int i = 0; i < PKI_EVENT_MEANS; i++)
+        row->value[i] = row->error[i] = -1;
+    for (int i = 0; i < PKI_EVENT_RATIOS; i++)
+        row->ratio[i] = row->ratio_error[i] = -1;
+}
+
+/* A rank's calls of that region: instructions and cycles of one, and the error of their quotient.
+ */
+static void count(pki_summary *s, const char *region, uint64_t calls, double instructions,
+                  double cycles, double error)
+{
+    pki_events_row *row = &s->events.rows[s->events.row_count++];
+    none(row);
+    row->region = strdup(region);
+    row->calls = calls;
+    row->sampled = calls / 10;
+    row->time = (uint64_t)(cycles * (double)calls);
+    row->value[0] = instructions;
+    row->value[1] = cycles;
+    row->error[0] = 0;
+    row->ratio[PKI_EVENT_IPC] = instructions / cycles;
+    row->ratio_error[PKI_EVENT_IPC] = error;
+    row->value[PKI_EVENT_SLOTS] = 4 * cycles;
+    row->ratio[PKI_EVENT_RETIRING] = instructions / (4 * cycles);
+    row->ratio_error[PKI_EVENT_RETIRING] = error < 0 ? -1 : error / 4;
+}
+
+static void allocate(pki_summary *s, uint64_t peak, uint64_t held)
+{
+    pki_gpu_memory_summary *m = &s->gpu_memory;
+    m->asked = 1;
+    m->why_not = strdup("");
+    m->place_count = 3;
+    m->places = calloc(3, sizeof *m->places);
+    const char *const names[] = {"gpu0", "gpu1", "host"};
+    for (size_t i = 0; i < 3; i++)
+        m->places[i] = (pki_gpu_memory_place){
+            .place = strdup(names[i]), .peak = peak / 2, .most_held = held / 2};
+}
+
+static void add_costs(pki_summary *s, unsigned rank, double faster)
+{
+    s->events.asked = 1;
+    s->events.why_not_hardware = strdup("");
+    s->events.why_not_software = strdup("");
+    s->events.why_threads = strdup("");
+    s->events.rows = calloc(4, sizeof *s->events.rows);
+    count(s, "work", 100u * (rank + 1), 3000 * faster, 1000, 0.03);
+    if (rank == 1)
+        count(s, "alone", 10, 50, 100, -1);
+    allocate(s, 1000 + 1000 * rank, 4000);
+}
+
+static void make_ranks(pki_summary *ranks, double faster)
+{
+    static const forge f = {.seed = 7, .ranks = RANKS, .steps = 20, .quiet = true};
+    bool culprits[RANKS];
+    forge_make(&f, ranks, culprits);
+    for (unsigned i = 0; i < RANKS; i++)
+        add_costs(&ranks[i], i, faster);
+}
+
+static job make(double faster)
+{
+    job j;
+    complaint why = {""};
+    job_steps steps = {0};
+    pki_summary ranks[RANKS];
+    make_ranks(ranks, faster);
+    if (!job_of(&j, ranks, RANKS, &steps, &why))
+        fail_msg("%s", why.text);
+    return j;
+}
+
+static void expect_near(double got, double wanted)
+{
+    if (!(fabs(got - wanted) <= 1e-9 * fabs(wanted)))
+        fail_msg("%.9g, not %.9g", got, wanted);
+}
+
+/* Of 100, 200, 300, 400 calls: weights of 0.1, 0.2, 0.3, 0.4, whose root of squares is 0.5477. */
+static void events_are_those_of_all_calls(void **state)
+{
+    (void)state;
+    size_t regions;
+    job j = make(1);
+    job_counted *all = job_counted_of(&j, &regions);
+    assert_int_equal(regions, 2);
+    assert_string_equal(all[0].region, "work");
+    assert_int_equal(all[0].calls, 1000);
+    assert_int_equal(all[0].sampled, 100);
+    expect_near(all[0].value[PKI_FIGURE_IPC], 3);
+    expect_near(all[0].error[PKI_FIGURE_IPC], 0.03 * sqrt(0.3));
+    expect_near(all[0].value[PKI_FIGURE_INSTRUCTIONS], 3000);
+    assert_true(all[0].value[PKI_FIGURE_CACHE] < 0 && all[0].value[PKI_FIGURE_PROCESSOR] < 0);
+    expect_near(all[0].value[PKI_FIGURE_RETIRING], 0.75);
+    expect_near(all[0].error[PKI_FIGURE_RETIRING], 0.0075 * sqrt(0.3));
+    assert_true(all[0].value[PKI_FIGURE_BACKEND_BOUND] < 0);
+    assert_int_equal(all[0].by[PKI_FIGURE_IPC].have, RANKS);
+    expect_near(all[1].value[PKI_FIGURE_IPC], 0.5);
+    assert_true(all[1].error[PKI_FIGURE_IPC] < 0); /* nobody knows */
+    assert_int_equal(all[1].by[PKI_FIGURE_IPC].max_rank, 1);
+    free(all);
+    job_finish(&j);
+}
+
+static char *printed(void (*print)(const job *, FILE *), const job *j)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    assert_non_null(to);
+    print(j, to);
+    fclose(to);
+    return text;
+}
+
+static void says(char *text, const char *what)
+{
+    if (!strstr(text, what))
+        fail_msg("no \"%s\" in\n%s", what, text);
+}
+
+static void in_words(void **state)
+{
+    (void)state;
+    job j = make(1);
+    char *text = printed(job_counted_text, &j);
+    says(text, "work                IPC");
+    says(text, "3   0.55 %        3        3     0");
+    says(text, "retiring         75.0 %   0.41 %   75.0 %   75.0 %     0");
+    says(text, "alone               IPC");
+    says(text, "0.500        ?    0.500    0.500     1");
+    free(text);
+    text = printed(job_costs_text, &j);
+    says(text, "device memory at most");
+    says(text, "10.0 KB    1.00 KB    2.50 KB    4.00 KB     3      60.0 %");
+    says(text, "... taken, with pools");
+    free(text);
+    job_finish(&j);
+}
+
+static const against_event *event_of(const against *a, const char *region, pki_event_figure figure)
+{
+    for (size_t i = 0; i < a->events.count; i++)
+        if (strcmp(a->events.rows[i].region, region) == 0 && a->events.rows[i].figure == figure)
+            return &a->events.rows[i];
+    return NULL;
+}
+
+/* 3 +- 0.0164 against 3.03 and 3.3: beyond the root of both squares, 0.0232, or not. */
+static void before_and_after(void **state)
+{
+    (void)state;
+    static const double faster[] = {1.005, 1.1};
+    for (int i = 0; i < 2; i++) {
+        job before = make(1), now = make(faster[i]);
+        against a = job_against(&now, &before, 0.03);
+        const against_event *work = event_of(&a, "work", PKI_FIGURE_IPC);
+        assert_true(work && work->before < work->now && work->differs == (i == 1));
+        assert_false(event_of(&a, "alone", PKI_FIGURE_IPC)->differs);
+        assert_false(a.slower);
+        char *text = NULL;
+        size_t size;
+        FILE *to = open_memstream(&text, &size);
+        against_text(&a, "before", to);
+        fclose(to);
+        says(text, i ? "+10.0 %" : "        -");
+        free(text);
+        against_finish(&a);
+        job_finish(&now);
+        job_finish(&before);
+    }
+}
+
+static void keep(void *user, size_t part, pki_summary *rank)
+{
+    assert_int_equal(part, 0);
+    *(pki_summary *)user = *rank;
+}
+
+static void a_ranks_file_has_them(void **state)
+{
+    (void)state;
+    pki_summary ranks[RANKS], back;
+    make_ranks(ranks, 1);
+    char path[] = "/tmp/pk-job-costs-XXXXXX";
+    int fd = mkstemp(path);
+    FILE *file = fdopen(fd, "w");
+    assert_non_null(file);
+    assert_int_equal(pki_report_rank(&ranks[2], file), 0);
+    assert_int_equal(fclose(file), 0);
+    complaint why = {""};
+    if (!job_load(path, keep, &back, &why))
+        fail_msg("%s", why.text);
+    unlink(path);
+    assert_int_equal(back.events.row_count, 1);
+    expect_near(back.events.rows[0].ratio[PKI_EVENT_IPC], 3);
+    job_spent spent = job_spent_of(&back);
+    assert_true(spent.of[JOB_ON_DEVICES] == 3000 && spent.of[JOB_TAKEN] == 4000);
+    job_spent_finish(&spent);
+    pki_summary_finish(&back);
+    for (size_t i = 0; i < RANKS; i++)
+        pki_summary_finish(&ranks[i]);
+}
+
+static const struct CMUnitTest job_costs_tests[] = {
+    cmocka_unit_test(events_are_those_of_all_calls),
+    cmocka_unit_test(in_words),
+    cmocka_unit_test(before_and_after),
+    cmocka_unit_test(a_ranks_file_has_them),
+};
+
+/* ---- late at the end of a slow link ---- */
+
+/* A rank that is late at the end of a slow link: the link's doing, if it is little beside it. */
+
+#define JOB_LINKS_RANKS 8
+#define STEPS 100
+
+static job made;
+static size_t culprit;
+static double excess; /* ns of the run */
+
+/* One of them takes 8 % longer. */
+static int forge_job(void **state)
+{
+    (void)state;
+    const forge f = {
+        .seed = 7, .ranks = JOB_LINKS_RANKS, .steps = STEPS, .slow = 0.08, .culprits = 1};
+    static pki_summary ranks[JOB_LINKS_RANKS];
+    static bool culprits[JOB_LINKS_RANKS];
+    complaint why = {""};
+    forge_make(&f, ranks, culprits);
+    while (!culprits[culprit])
+        culprit++;
+    return job_of(&made, ranks, JOB_LINKS_RANKS, &(job_steps){0}, &why) ? 0 : -1;
+}
+
+static int forget_job(void **state)
+{
+    (void)state;
+    job_finish(&made);
+    return 0;
+}
+
+static void without_links_it_is_late(void **state)
+{
+    (void)state;
+    job_lateness l = job_find_late(&made, NULL);
+    assert_int_equal(l.count, 1);
+    assert_int_equal(l.late[0].rank, culprit);
+    excess = l.late[0].excess * STEPS;
+    assert_true(excess > 0);
+    job_lateness_finish(&l);
+}
+
+/* One message a step from a rank to another takes so much longer, in all. */
+static job_lateness late_beside(size_t from, size_t to, double cost, bool slow)
+{
+    job_link links[] = {{.from = from,
+                         .to = to,
+                         .transfer = 1e3 + cost / STEPS,
+                         .usual = 1e3,
+                         .messages = STEPS,
+                         .slow = slow},
+                        {.from = to, .to = from, .transfer = 1e3, .usual = 1e3, .messages = STEPS}};
+    job_waits waits = {.links = links, .link_count = 2};
+    return job_find_late(&made, &waits);
+}
+
+static void assert_late(job_lateness l, bool late)
+{
+    assert_int_equal(l.count, late);
+    assert_int_equal(l.at_link.ranks, !late);
+    if (!late) {
+        assert_int_equal(l.at_link.rank, culprit);
+        assert_true(l.at_link.by > 0.05 && l.at_link.by < 0.11);
+        assert_true(l.cost == 0);
+    }
+    job_lateness_finish(&l);
+}
+
+static void a_tenth_of_its_link_is_the_link(void **state)
+{
+    (void)state;
+    size_t next = (culprit + 1) % JOB_LINKS_RANKS;
+    assert_late(late_beside(culprit, next, 20 * excess, true), false);
+    assert_late(late_beside(next, culprit, 20 * excess, true), false);
+}
+
+static void more_than_that_is_its_own(void **state)
+{
+    (void)state;
+    assert_late(late_beside(culprit, (culprit + 1) % JOB_LINKS_RANKS, 5 * excess, true), true);
+}
+
+static void links_of_others_excuse_nobody(void **state)
+{
+    (void)state;
+    size_t next = (culprit + 1) % JOB_LINKS_RANKS, other = (culprit + 2) % JOB_LINKS_RANKS;
+    assert_late(late_beside(next, other, 20 * excess, true), true);
+    assert_late(late_beside(culprit, next, 20 * excess, false), true);
+}
+
+static const struct CMUnitTest job_links_tests[] = {
+    cmocka_unit_test(without_links_it_is_late), /* first: the others need its excess */
+    cmocka_unit_test(a_tenth_of_its_link_is_the_link),
+    cmocka_unit_test(more_than_that_is_its_own),
+    cmocka_unit_test(links_of_others_excuse_nobody),
+};
+
+/* ---- what devices did, from a rank's figures to the job's, by hand ---- */
+
+/* And through the file of a rank. */
+
+static void set(pki_gpu_row *g, int figure, double mean)
+{
+    g->per_step[figure] = (pki_dist){.count = 10, .sum = 10 * mean, .mean = mean};
+}
+
+/* Of a step of 1,000 ns: 100 idle, 60 of them while the host waited; 900 busy, of which 150 copies
+ * alone and 250 collectives alone; 350 more of collectives are hidden. */
+static pki_summary job_devices_make(size_t count, pki_gpu_row *gpus)
+{
+    static const struct {
+        int figure;
+        double mean;
+    } figures[] = {{PKI_GPU_STEP, 1000},       {PKI_GPU_BUSY, 900},
+                   {PKI_GPU_IDLE, 100},        {PKI_GPU_COMM_EXPOSED, 250},
+                   {PKI_GPU_COMM_HIDDEN, 350}, {PKI_GPU_COPY_ALONE, 150},
+                   {PKI_GPU_SYNC_GAPS, 60},    {PKI_GPU_LAUNCH_GAPS, 30}};
+    pki_summary s;
+    pki_summary_init(&s);
+    memset(gpus, 0, count * sizeof *gpus);
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        set(&gpus[0], figures[i].figure, figures[i].mean);
+    gpus[0].device = 3;
+    gpus[0].measured = true;
+    s.gpus = gpus;
+    s.gpu_count = count;
+    return s;
+}
+
+static void check(const job_rank *r)
+{
+    static const double parts[JOB_DEVICE_PARTS] = {500, 250, 150, 100, 60, 30};
+    assert_int_equal(r->device_count, 1);
+    const job_device *d = &r->devices[0];
+    assert_int_equal(d->number, 3);
+    assert_true(d->measured && d->steps == 10 && d->step == 1000);
+    for (unsigned i = 0; i < JOB_DEVICE_PARTS; i++) {
+        assert_true(d->parts[i] == parts[i]);
+        assert_true(job_devices_share(r, i) == parts[i] / 1000);
+    }
+    assert_true(job_devices_overlap(d, 1) == 350.0 / 600);
+}
+
+static void a_step_is_divided(void **state)
+{
+    (void)state;
+    pki_gpu_row gpus[2];
+    pki_summary s = job_devices_make(2, gpus); /* of the second nothing is known */
+    job_rank r = {0};
+    job_devices_copy(&r, &s);
+    check(&r);
+    free(r.devices);
+}
+
+static void what_is_not_known_is_not_0(void **state)
+{
+    (void)state;
+    pki_gpu_row gpus[1];
+    pki_summary s = job_devices_make(1, gpus);
+    static const int spans_do_not_tell[] = {PKI_GPU_COMM_EXPOSED, PKI_GPU_COMM_HIDDEN,
+                                            PKI_GPU_COPY_ALONE, PKI_GPU_SYNC_GAPS};
+    for (size_t i = 0; i < 4; i++)
+        gpus[0].per_step[spans_do_not_tell[i]] = (pki_dist){0};
+    job_rank r = {0};
+    job_devices_copy(&r, &s);
+    assert_true(job_devices_overlap(r.devices, 1) == -1);
+    assert_true(job_devices_share(&r, JOB_DEVICE_MEMORY) == -1);
+    assert_true(job_devices_share(&r, JOB_DEVICE_SYNC_GAPS) == -1);
+    assert_true(job_devices_share(&r, JOB_DEVICE_COMPUTE) == 0.9);
+    free(r.devices);
+}
+
+static void job_devices_a_ranks_file_has_them(void **state)
+{
+    (void)state;
+    pki_gpu_row gpus[1];
+    pki_summary s = job_devices_make(1, gpus), back;
+    char path[] = "/tmp/pk-job-devices-XXXXXX";
+    int fd = mkstemp(path);
+    FILE *file = fdopen(fd, "w");
+    assert_non_null(file);
+    assert_int_equal(pki_report_rank(&s, file), 0);
+    assert_true(ftell(file) < 16384); /* a part of what a rank's file may have */
+    assert_int_equal(fclose(file), 0);
+    complaint why = {""};
+    assert_true(job_load(path, keep, &back, &why));
+    unlink(path);
+    job_rank r = {0};
+    job_devices_copy(&r, &back);
+    check(&r);
+    free(r.devices);
+    pki_summary_finish(&back);
+}
+
+static const struct CMUnitTest job_devices_tests[] = {
+    cmocka_unit_test(a_step_is_divided),
+    cmocka_unit_test(what_is_not_known_is_not_0),
+    cmocka_unit_test(job_devices_a_ranks_file_has_them),
+};
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_one_and_two_of_64),
-        cmocka_unit_test(names_one_of_1024),
-        cmocka_unit_test(accuses_nobody_of_healthy_jobs),
-        cmocka_unit_test(a_slow_link_is_communication),
-        cmocka_unit_test(a_slow_host_is_one_finding),
-        cmocka_unit_test(of_two_hosts_the_slow_one_is_named),
-        cmocka_unit_test(the_interval_and_the_cost_are_right),
-        cmocka_unit_test(two_ranks_are_beside_each_other),
-        cmocka_unit_test(too_few_steps_accuse_nobody),
-        cmocka_unit_test(who_costs_next_to_nothing_is_not_accused),
-        cmocka_unit_test(who_is_beyond_the_limit_and_not_late_is_told),
-        cmocka_unit_test(increments_add_up_to_the_step),
-        cmocka_unit_test(the_frontier_names_rank_and_stage),
-        cmocka_unit_test(efficiencies_are_those_by_hand),
-        cmocka_unit_test(healthy_runs_are_not_slower),
-        cmocka_unit_test(a_slower_run_is_slower),
-        cmocka_unit_test(three_percent_are_found),
-        cmocka_unit_test(without_processors_nothing_is_slower),
-        cmocka_unit_test(blocks_of_other_lengths_are_joined),
-        cmocka_unit_test(a_rank_that_ends_early_costs_its_own_steps),
-        cmocka_unit_test(damaged_stages_are_no_stages),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(job_tests, NULL, NULL);
+    failed += cmocka_run_group_tests(job_costs_tests, NULL, NULL);
+    failed += cmocka_run_group_tests(job_links_tests, forge_job, forget_job);
+    failed += cmocka_run_group_tests(job_devices_tests, NULL, NULL);
+    return failed;
 }

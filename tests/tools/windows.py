@@ -1,4 +1,4 @@
-"""windows.py PK PROGRAM - windows_path and what `pk report` makes of it: the report of the run, to the last
+"""windows.py PK RUNS - windows_path and what `pk report` makes of it: the report of the run, to the last
 digit, of the whole run or as much of it as is there.
 """
 
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-PK, PROGRAM = sys.argv[1:]
+PK, RUNS = sys.argv[1:]
 
 # What a window does not know step by step, or what goes on while the windows are being written.
 UNKNOWN = {"steps": ("series", "drift", "first_third", "last_third"), "run": ("cpu", "source")}
@@ -48,7 +48,7 @@ class Windows(unittest.TestCase):
         environment.update(PK_WINDOWS_PATH=self.path("w.jsonl"), PK_REPORT_PATH=self.path("r.json"),
                            PK_BACKENDS="none", PK_LOG="stderr")
         environment.update((key, str(value)) for key, value in options.items())
-        done = subprocess.run([PROGRAM, str(steps), *arguments], env=environment, capture_output=True, text=True,
+        done = subprocess.run([RUNS, "windows", str(steps), *arguments], env=environment, capture_output=True, text=True,
                               timeout=120, check=False)
         self.assertEqual(done.returncode, expect, done.stderr)
         return done.stderr
