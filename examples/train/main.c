@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "options.h"
-#include "say.h"
 #include "trainer.h"
 
 enum { GOOD = 0, FAILED = 1, BAD_INPUT = 2 };

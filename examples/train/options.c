@@ -2,12 +2,25 @@
 
 #include <getopt.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "say.h"
+/* ---- the one clear line on stderr that every failure of the trainer gets ---- */
+
+void complain(const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "pk-train: %s\n", line);
+}
+
+/* ---- the trainer's command line ---- */
 
 typedef enum kind { WHOLE, DECIMAL, TEXT, FLAG, OPTIONAL_WHOLE } kind;
 

@@ -1,9 +1,15 @@
-/* options.h - the trainer's command line. */
-#ifndef TRAIN_OPTIONS_H
-#define TRAIN_OPTIONS_H
+/* examples/train/options.h - what the trainer is asked for, and how it says what is wrong */
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* ---- the one clear line on stderr that every failure of the trainer gets ---- */
+
+/* "pk-train: ..." */
+__attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
+
+/* ---- the trainer's command line ---- */
 
 typedef struct options {
     uint64_t steps, batch, seq, layers, dim, heads, seed;
@@ -30,5 +36,3 @@ bool options_parse(options *o, int argc, char *const *argv);
 
 /* What --help prints. */
 void options_print_help(void);
-
-#endif

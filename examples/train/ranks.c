@@ -22,7 +22,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "say.h"
+#include "options.h"
 #include "trainer.h"
 
 enum { GOOD = 0, FAILED = 1, BAD_INPUT = 2, USUAL_LATE = 5, LINK_MS = 20 };

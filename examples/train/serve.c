@@ -20,7 +20,7 @@
 #include <pk/pk.h>
 
 #include "model.h"
-#include "random.h"
+#include "layers.h"
 
 enum {
     SLOTS = 4,    /* requests in the batch */

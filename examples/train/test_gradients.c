@@ -6,9 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "matmul.h"
+#include "layers.h"
 #include "model.h"
-#include "random.h"
 
 enum { BATCH = 2, SEQ = 5, TOKENS = BATCH * SEQ };
 

@@ -7,9 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader.h"
-#include "random.h"
-#include "text.h"
+#include "data.h"
+#include "layers.h"
 
 enum { SEQ = 8, BATCH = 3 };
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "adamw.h"
+#include "model.h"
 
 static const shape tiny = {.layers = 1, .dim = 4, .heads = 1, .seq = 2};
 static const adamw plain_adam = {.beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8};
@@ -84,9 +84,9 @@ static void only_matrices_decay(void **state)
     adamw_update(&o, &p, 0.1, 0);
     for (size_t i = 0; i < p.tensor_count; i++) {
         const tensor *t = &p.tensors[i];
-        bool matrix = strstr(t->name, "weight") != NULL;
-        assert_near((double)p.values[t->offset + t->count - 1], matrix ? 0.95 : 1);
-        decaying += matrix;
+        bool decays = strstr(t->name, "weight") != NULL;
+        assert_near((double)p.values[t->offset + t->count - 1], decays ? 0.95 : 1);
+        decaying += decays;
     }
     assert_int_equal(decaying, 5);
     parameters_finish(&p);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "loader.h"
+#include "data.h"
 #include "options.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof(*(array))))

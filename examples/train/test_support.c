@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "random.h"
+#include "layers.h"
 
 enum { PATH_BYTES = 4096 };
 

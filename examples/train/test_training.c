@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint.h"
 #include "trainer.h"
 
 /* "abcabc...", on which a model that learns at all gets near 0 soon. */

@@ -1,14 +1,11 @@
-/* trainer.h - a training under way, one step at a time. */
-#ifndef TRAIN_TRAINER_H
-#define TRAIN_TRAINER_H
+/* examples/train/trainer.h - the training loop, and its checkpoints */
+#pragma once
 
 #include <signal.h>
 
-#include "adamw.h"
-#include "loader.h"
+#include "data.h"
 #include "model.h"
 #include "options.h"
-#include "text.h"
 
 typedef struct trainer {
     const options *options;
@@ -36,5 +33,3 @@ bool trainer_save(const trainer *t);
 /* All steps that are left, with progress lines and checkpoints, until `stop` is set (by a signal
  * handler; NULL: never). False after complaining. */
 bool trainer_run(trainer *t, const volatile sig_atomic_t *stop);
-
-#endif
