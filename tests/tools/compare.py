@@ -10,7 +10,7 @@ import sys
 import unittest
 import xml.etree.ElementTree
 
-from folder import InFolder
+from traces import InFolder
 
 PK, GOLDEN = map(os.path.abspath, sys.argv[1:3])
 SAME, SLOWER, UNUSABLE = 0, 1, 2

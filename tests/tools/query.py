@@ -1,16 +1,74 @@
-"""query.py PK RUN_TRACE GOLDEN - pk query: the rows of runs that never were, and SQL on them."""
+"""query.py CASE,... PK RUN_TRACE GOLDEN - pk query and pk export: rows of runs, SQL on them, and files for other engines."""
 
+import atexit
+import csv
 import gzip
 import json
 import os
 import random
+import re
+import resource
+import shutil
+import sqlite3
 import statistics
+import subprocess
 import sys
+import tempfile
 import unittest
 
-from query_kit import ask, make_runs, path, run, write, write_trace
+CASES = sys.argv[1].split(",")
+PK, RUN_TRACE, GOLDEN = map(os.path.abspath, sys.argv[2:5])
 
-GOLDEN = os.path.abspath(sys.argv[3])
+
+# ---- runs that never were, in a folder of their own ----
+
+FOLDER = tempfile.mkdtemp(prefix="pk-query-")
+
+atexit.register(shutil.rmtree, FOLDER)
+
+
+def make_runs(ranks, steps):
+    """0.json, 1.json, ...: a trace for each rank."""
+    for rank in range(ranks):
+        subprocess.run([RUN_TRACE, path(f"{rank}.json"), str(rank), str(ranks), str(steps)], check=True)
+
+
+def path(*names):
+    return os.path.join(FOLDER, *names)
+
+
+def read(*names):
+    with open(path(*names), encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def write(name, text):
+    with open(path(name), "w", encoding="utf-8") as file:
+        file.write(text)
+    return path(name)
+
+
+def write_trace(name, events):
+    """As perfkit lays it out: each event on a line."""
+    return write(name, '{"traceEvents":[\n' + ",\n".join(json.dumps(event) for event in events) + "\n]}\n")
+
+
+def run(*arguments, **more):
+    """pk in that folder."""
+    return subprocess.run([PK, *arguments], capture_output=True, text=True, encoding="utf-8", check=False, cwd=FOLDER, **more)
+
+
+def ask(sql, *files):
+    """The rows of an answer, as tuples."""
+    answer = run("query", "--format", "ndjson", sql, *(files or ["0.json"]))
+    assert answer.returncode == 0, answer.stderr
+    return [tuple(json.loads(line).values()) for line in answer.stdout.splitlines()]
+
+
+# ---- pk query ----
+
+# The rows of runs that never were, and SQL on them.
+
 STEPS, LAYERS, RANKS = 30, 12, 3
 
 
@@ -23,7 +81,7 @@ def events(name="0.json"):
         return json.load(file)["traceEvents"]
 
 
-def setUpModule():
+def make_table_runs():
     make_runs(RANKS, STEPS)
 
 
@@ -285,5 +343,369 @@ class Sql(unittest.TestCase):
             self.assertIn(words, answer.stderr)
 
 
+# ---- the forms in which pk query answers, and pk export writes ----
+
+QUERY_FORMS_RANKS = 3
+
+
+def query_forms_ranks():
+    return [path(f"{rank}.json") for rank in range(QUERY_FORMS_RANKS)]
+
+
+def make_form_runs():
+    make_runs(QUERY_FORMS_RANKS, 30)
+
+
+class Forms(unittest.TestCase):
+    SQL = "SELECT 1 AS whole, 0.1 AS real, NULL AS none, 'a,\"b\"|c' AS text UNION ALL SELECT 1234567, 2345678.9, NULL, 'd'"
+
+    def form(self, name):
+        answer = run("query", "--format", name, self.SQL, path("0.json"))
+        self.assertEqual((answer.returncode, answer.stderr), (0, ""))
+        return answer.stdout
+
+    def test_forms(self):
+        rows = [(1, 0.1, None, 'a,"b"|c'), (1234567, 2345678.9, None, "d")]
+        self.assertEqual([tuple(row.values()) for row in json.loads(self.form("json"))], rows)
+        self.assertEqual([tuple(json.loads(line).values()) for line in self.form("ndjson").splitlines()], rows)
+        self.assertEqual(list(csv.reader(self.form("csv").splitlines())),
+                         [["whole", "real", "none", "text"], ["1", "0.1", "", 'a,"b"|c'], ["1234567", "2345678.9", "", "d"]])
+        self.assertEqual(self.form("table").splitlines(), [
+            "  whole       real  none  text",
+            "-------  ---------  ----  -------",
+            '      1        0.1        a,"b"|c',
+            "1234567  2345678.9        d"])
+        self.assertEqual(self.form("markdown").splitlines(), [
+            "| whole | real | none | text |", "|--:|--:|---|---|", '| 1 | 0.1 |  | a,"b"\\|c |', "| 1234567 | 2345678.9 |  | d |"])
+
+    def test_no_rows(self):
+        for form, text in (("json", "[]"), ("csv", "step"), ("ndjson", ""), ("table", "step\n----")):
+            answer = run("query", "--format", form, "SELECT step FROM steps WHERE step < 0", path("0.json"))
+            self.assertEqual("".join(answer.stdout.split()), "".join(text.split()))
+
+    def test_more_rows_than_a_block(self):
+        lines = run("query", "SELECT id, name FROM calls", path("0.json")).stdout.splitlines()
+        self.assertEqual(len(lines) - 2, ask("SELECT count(*) FROM calls")[0][0])
+        self.assertEqual([line.split(None, 1)[0] for line in lines[2:]], [str(i + 1) for i in range(len(lines) - 2)])
+
+    def test_arguments(self):
+        for arguments, words in (([], "needs SQL"), (["SELECT 1"], "needs a file"), (["--format", "xml"], "not \"xml\""),
+                                 (["--from"], "takes one file"), (["--nonsense"], "no option"), (["--from", path("no.sql")], "No such file")):
+            answer = run("query", *arguments)
+            self.assertEqual((answer.returncode, answer.stdout), (2, ""))
+            self.assertIn(words, answer.stderr)
+
+    def test_schema_is_what_there_is(self):
+        named = {}
+        for line in run("query", "--schema").stdout.splitlines():
+            if line and line[0] != " ":
+                table = named.setdefault(line.split(":")[0], [])
+            elif line:
+                table.append(line.split()[0])
+        self.assertGreaterEqual(len(named), 12)
+        for table, columns in named.items():
+            answer = run("query", "--format", "csv", f"SELECT * FROM {table} LIMIT 0", path("0.json"))
+            self.assertEqual(answer.stdout.strip().split(","), columns)
+
+
+class Export(unittest.TestCase):
+    def test_lines(self):
+        out = path("out")
+        self.assertEqual(run("export", "--csv", out, "--ndjson", out, "--tables", "calls,steps,files", *query_forms_ranks()).returncode, 0)
+        self.assertEqual(sorted(os.listdir(out)), [f"{t}.{e}" for t in ("calls", "files", "steps") for e in ("csv", "ndjson")])
+        for table in ("calls", "steps", "files"):
+            wanted = ask(f"SELECT * FROM {table}", *query_forms_ranks())
+            with open(f"{out}/{table}.ndjson", encoding="utf-8") as file:
+                self.assertEqual([tuple(json.loads(line).values()) for line in file], wanted)
+            answer = run("query", "--format", "csv", f"SELECT * FROM {table}", *query_forms_ranks())
+            with open(f"{out}/{table}.csv", encoding="utf-8") as file:
+                self.assertEqual(file.read(), answer.stdout)
+
+    def test_database_is_sqlites(self):
+        database = path("run.db")
+        self.assertEqual(run("export", f"--sqlite={database}", path("0.json")).returncode, 0)
+        connection = sqlite3.connect(database)
+        self.assertEqual(connection.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
+        sql = "SELECT name, count(*), sum(duration_ns) FROM calls GROUP BY name"
+        self.assertEqual(connection.execute(sql).fetchall(), ask(sql))
+        connection.close()
+        answer = run("query", "SELECT 1", database, path("0.json"))
+        self.assertIn("one database at a time", answer.stderr)
+
+    def test_report(self):
+        out = path("from-report")
+        self.assertEqual(run("export", "--csv", out, os.path.join(GOLDEN, "report-train.json")).returncode, 0)
+        with open(f"{out}/calls.csv", encoding="utf-8") as file:
+            self.assertEqual(len(file.readlines()), 1)
+
+    def test_what_cannot_be_written(self):
+        write("in-the-way", "x")
+        for arguments, words in ((["--csv", path("in-the-way")], "in-the-way"), (["--csv", path("no/where")], "No such file"),
+                                 (["--sqlite", path("no/where.db")], "No such file"), (["--tables", "cals", "--csv", "x"], 'no table "cals"'),
+                                 (["--csv="], "needs the name"), ([], "needs --csv"), (["--nonsense"], "no option")):
+            answer = run("export", *arguments, path("0.json"))
+            self.assertEqual((answer.returncode, answer.stdout), (2, ""), arguments)
+            self.assertIn(words, answer.stderr)
+        self.assertEqual([name for name in os.listdir(path()) if name.startswith("no")], [])
+
+
+# ---- pk query and pk export over many files ----
+
+# File by file they say what all files together say; a folder for each rank; spans and requests.
+
+QUERY_MANY_RANKS, QUERY_MANY_STEPS = 3, 8
+
+# Each table gone through once, several times, and looked up in; sorted, grouped, in windows.
+QUESTIONS = (
+    "SELECT * FROM calls", "SELECT * FROM files", "SELECT rank, step, duration_ns FROM steps", "SELECT count(*) FROM kernels",
+    "SELECT name, count(*), sum(self_ns), min(start_ns), max(id), max(parent) FROM calls GROUP BY name",
+    "SELECT rank, name, percentile(duration_us, 99), median(self_ns) FROM calls GROUP BY rank, name ORDER BY rank DESC, name",
+    "SELECT c.name, p.name, count(*) FROM calls c JOIN calls p ON c.parent = p.id GROUP BY 1, 2",
+    "SELECT s.rank, s.step, sum(c.self_ns) FROM steps s JOIN calls c USING (file, step) GROUP BY 1, 2",
+    "SELECT (SELECT max(name) FROM calls), (SELECT min(name) FROM kernels)",
+    "SELECT r.name, (SELECT count(*) FROM calls c WHERE c.name = r.name AND c.rank = r.rank) FROM regions r",
+    "SELECT a.step, (SELECT count(*) FROM steps b WHERE b.duration_ns > a.duration_ns) FROM steps a",
+    "SELECT name FROM calls UNION SELECT name FROM kernels UNION SELECT name FROM counters UNION SELECT name FROM calls",
+    "SELECT count(*) FROM steps a, steps b, steps c WHERE a.step < b.step AND b.step < c.step",
+    "WITH each AS (SELECT rank, duration_ns - min(duration_ns) OVER (PARTITION BY sequence) AS waited FROM collectives)"
+    " SELECT rank, sum(waited) FROM each GROUP BY rank",
+    "SELECT count(DISTINCT rowid) FROM calls", "SELECT rank, step FROM steps WHERE step > 100",
+    "SELECT name FROM calls ORDER BY duration_ns DESC LIMIT 5",
+    "SELECT 1; SELECT count(*) FROM calls; SELECT count(*) FROM calls; SELECT max(name) FROM calls")
+
+
+def query_many_ranks():
+    return [f"{rank}.json" for rank in range(QUERY_MANY_RANKS)]
+
+
+def few_files():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
+
+
+def make_many_runs():
+    make_runs(QUERY_MANY_RANKS, QUERY_MANY_STEPS)
+
+
+class FileByFile(unittest.TestCase):
+    def ask(self, sql, *options, files=None, **more):
+        return run("query", "--format", "csv", *options, sql, *(files or query_many_ranks()), **more)
+
+    def test_the_same_as_together(self):
+        for sql in QUESTIONS:
+            together = self.ask(sql)
+            self.assertEqual((together.returncode, together.stderr), (0, ""), sql)
+            one_by_one = self.ask(sql, "--keep", "0")
+            self.assertEqual((one_by_one.returncode, one_by_one.stderr), (0, ""), sql)
+            self.assertEqual(one_by_one.stdout, together.stdout, sql)
+
+    def test_few_files_are_open(self):
+        answer = self.ask("SELECT count(*) FROM steps", "--keep", "0", files=query_many_ranks() * 8, preexec_fn=few_files)
+        self.assertEqual((answer.stdout, answer.stderr), (f"count(*)\n{QUERY_MANY_STEPS * QUERY_MANY_RANKS * 8}\n", ""))
+
+    def test_a_file_that_is_bad(self):
+        bad = write("bad.json", '{"traceEvents":[\n{"ph":"X"},\nnonsense\n{"ph":"X"}\n]}\n')
+        for sql in ("SELECT count(*) FROM calls", "SELECT count(*) FROM steps s JOIN calls c USING (step)"):
+            for name in (bad, "none.json"):
+                for options in ((), ("--keep", "0")):
+                    answer = self.ask(sql, *options, files=["0.json", name, "1.json"])
+                    self.assertEqual((answer.returncode, answer.stdout.removeprefix("count(*)\n")), (2, ""))
+                    self.assertRegex(answer.stderr, r"\Apk: (cannot read )?" + name)
+
+    def test_what_cannot_be_read_again_is_kept(self):
+        answer = self.ask("SELECT count(*) FROM steps a JOIN steps b USING (step)", "--keep", "0", files=["0.json", "-"], input=read("1.json"))
+        self.assertEqual((answer.stdout, answer.stderr), (f"count(*)\n{4 * QUERY_MANY_STEPS}\n", ""))
+
+    def test_option(self):
+        for value in ("x", "-1", ""):
+            self.assertIn("--keep", self.ask("SELECT 1", "--keep", value).stderr)
+
+
+class Partitions(unittest.TestCase):
+    TABLES = "calls,steps,collectives,files"
+
+    def export(self, folder, *files, tables=TABLES, **more):
+        answer = run("export", "--partition", folder, "--tables", tables, *files, **more)
+        self.assertEqual((answer.returncode, answer.stderr), (0, ""))
+
+    def rows(self, *names):
+        return list(csv.DictReader(read(*names).splitlines()))
+
+    def test_ranks_have_folders(self):
+        self.export("parts", *reversed(query_many_ranks()))
+        self.assertEqual(sorted(os.listdir(path("parts"))), ["_duckdb.sql", "rank=0", "rank=1", "rank=2"])
+        for table in self.TABLES.split(","):
+            asked = run("query", "--format", "csv", f"SELECT * FROM {table}", *reversed(query_many_ranks())).stdout
+            for rank in range(QUERY_MANY_RANKS):
+                of_rank = [row for row in csv.DictReader(asked.splitlines()) if row.pop("rank") == str(rank)]
+                self.assertEqual(self.rows("parts", f"rank={rank}", f"{table}.csv"), of_rank)
+                self.assertEqual(read("parts", f"rank={rank}", f"{table}.csv").splitlines()[0].split(",").count("rank"), 0)
+
+    def test_several_files_of_a_rank_and_none(self):
+        """A rank's second file continues its tables; another run of the command begins them anew."""
+        nobody = write("nobody.json", '{"traceEvents":[\n{"ph":"X","cat":"cpu_op","name":"x","pid":1,"tid":1,"ts":1,"dur":2}\n]}\n')
+        for _ in range(2):
+            self.export("again", "1.json", nobody, "0.json", "1.json")
+        calls = self.rows("again", "rank=1", "calls.csv")
+        self.assertEqual([row["file"] for row in calls], sorted(row["file"] for row in calls))
+        self.assertEqual({row["file"] for row in calls}, {"1", "4"})
+        self.assertEqual(len({row["id"] for row in calls}), len(calls))
+        self.assertEqual(len(self.rows("again", "rank=__HIVE_DEFAULT_PARTITION__", "calls.csv")), 1)
+
+    def test_the_same_bytes_with_few_files_open(self):
+        self.export("one", *query_many_ranks() * 6, tables="calls,steps")
+        self.export("two", *query_many_ranks() * 6, tables="calls,steps", preexec_fn=few_files)
+        for folder, _, names in os.walk(path("one")):
+            for name in names:
+                same = os.path.join(path("two"), os.path.relpath(os.path.join(folder, name), path("one")))
+                self.assertEqual(read(os.path.join(folder, name)), read(same))
+
+    def test_views_name_every_column(self):
+        self.export("views", "0.json", tables="steps,files")
+        views = read("views", "_duckdb.sql")
+        self.assertEqual(views.count("CREATE OR REPLACE VIEW"), 2)
+        for table in ("steps", "files"):
+            for column in read("views", "rank=0", table + ".csv").splitlines()[0].split(","):
+                self.assertIn(f"'{column}': '", views)
+
+    def test_beside_the_other_forms(self):
+        answer = run("export", "--partition", "p", "--csv", "c", "--ndjson", "n", "--tables", "steps", *query_many_ranks())
+        self.assertEqual((answer.returncode, answer.stderr), (0, ""))
+        self.assertEqual(len(read("c", "steps.csv").splitlines()), 1 + QUERY_MANY_RANKS * QUERY_MANY_STEPS)
+        self.assertEqual(len(read("n", "steps.ndjson").splitlines()), QUERY_MANY_RANKS * QUERY_MANY_STEPS)
+        self.assertEqual(sum(len(self.rows("p", f"rank={rank}", "steps.csv")) for rank in range(QUERY_MANY_RANKS)), QUERY_MANY_RANKS * QUERY_MANY_STEPS)
+
+    def test_a_bad_file_leaves_no_pieces(self):
+        answer = run("export", "--csv", "pieces", "--tables", "calls,steps", "0.json", "none.json")
+        self.assertEqual(answer.returncode, 2)
+        self.assertIn("none.json", answer.stderr)
+        self.assertFalse(os.path.exists(path("pieces")))
+
+
+def span(phase, name, thread, ts, number, **arguments):
+    return {"ph": phase, "cat": "span", "name": name, "pid": 9, "tid": thread, "ts": ts, "id": number, "args": arguments}
+
+
+class Spans(unittest.TestCase):
+    """Ends come before beginnings; one stays open; one has begun before the file."""
+
+    FIGURES = {"outcome": "finished", "good": 1, "tokens": 5, "preemptions": 1, "first_step": 3, "steps": 4, "total_ns": 100352,
+               "ttft_ns": 40960, "generated_ns": 40000, "queued_ns": 10240, "preempted_ns": 1024, "reading_ns": 20480,
+               "crowded_ns": 4096, "behind_ns": 2048}
+    EVENTS = (
+        span("e", "chat", 12, 150.5, 1, id=4711), span("n", "chat", 12, 150.5, 1, **FIGURES), span("b", "chat", 11, 50.1, 1, id=4711),
+        span("n", "queued", 12, 60.1, 1, since_ns=10000), span("b", "chat", 11, 70, 2, id=str(2**64 - 1)), span("e", "chat", 12, 20, 3, id=7),
+        span("n", "chat", 12, 20, 3, **{**FIGURES, "outcome": "cancelled", "good": 0, "tokens": 1, "ttft_ns": 0, "total_ns": 10240}))
+
+    def ask(self, sql):
+        return ask(sql, write_trace("spans.json", self.EVENTS))
+
+    def test_spans(self):
+        self.assertEqual(self.ask("SELECT span, id, name, thread, end_thread, start_ns, end_ns, duration_ns, duration_us FROM spans"),
+                         [(1, 4711, "chat", 11, 12, 50100, 150500, 100400, 100.4), (2, -1, "chat", 11, None, 70000, None, None, None)])
+
+    def test_marks(self):
+        self.assertEqual(self.ask("SELECT span, name, thread, time_ns, since_ns FROM span_marks"), [(1, "queued", 12, 60100, 10000)])
+
+    def test_requests(self):
+        parts = "queued_ns, preempted_ns, prefill_ns, crowded_ns, decode_ns, behind_ns"
+        self.assertEqual(self.ask(f"SELECT id, start_ns, duration_ns, outcome, good, tokens, ttft_ns, tpot_ns, {parts} FROM requests"),
+                         [(4711, 50100, 100400, "finished", 1, 5, 40960, 10000.0, 10240, 1024, 16384, 4096, 66560, 2048),
+                          (None, 9760, 10240, "cancelled", 0, 1, None, None, 10240, 0, 0, 0, 0, 0)])
+        self.assertEqual(self.ask("SELECT r.id, s.thread, (SELECT count(*) FROM span_marks m WHERE m.span = r.span) FROM requests r"
+                                  " JOIN spans s USING (file, span)"), [(4711, 11, 1)])
+
+
+# ---- SQL and databases from anybody ----
+
+# pk query lets them reach rows, and nothing else.
+
+
+def make_safety_runs():
+    make_runs(1, 30)
+
+
+class Safety(unittest.TestCase):
+    def test_functions_that_know_more_than_their_arguments(self):
+        """fts3_tokenizer reads a function's address, and sets one."""
+        for call in ("fts3_tokenizer('simple')", "fts3_tokenizer('simple', x'0123456789abcdef')", "load_extension('x')", "fts5(1)",
+                     "sqlite_compileoption_get(1)", "sqlite_compileoption_used('x')", "sqlite_log(1, 'x')", "sqlite_source_id()",
+                     "changes()", "total_changes()", "last_insert_rowid()", "rtreecheck('x')", "rtreenode(1, x'00')", "rtreedepth(x'00')",
+                     "matchinfo('x')", "snippet('x')", "'a' MATCH 'b'"):
+            self.refused_sql(f"SELECT {call}", "no.* function")
+            self.refused_sql(f"SELECT count(*) FROM calls WHERE {call} IS NULL", "no.* function")
+
+    def refused_sql(self, sql, says, *files):
+        done = run("query", sql, *(files or [path("0.json")]))
+        self.assertEqual((done.returncode, done.stdout), (2, ""), sql)
+        self.assertRegex(done.stderr, f"\\Apk: [^\n]*{says}", sql)
+
+    def test_functions_that_know_only_their_arguments(self):
+        """Each of SQLite's that is not among those above can be called: the list forgets none."""
+        refused = {"fts3_tokenizer", "load_extension", "sqlite_compileoption_get", "sqlite_compileoption_used", "sqlite_log",
+                   "sqlite_source_id", "changes", "total_changes", "last_insert_rowid", "match", "matchinfo", "snippet", "offsets",
+                   "optimize", "highlight", "bm25", "subtype", "sqlite_offset", "unknown"}
+        strange = re.compile("rtree|fts5|geopoly|sqlite_|icu_|decimal|ieee754|sha|edit|readfile|writefile|lsmode|shell_|usleep|strtod|dtostr")
+        known = sqlite3.connect(":memory:").execute("SELECT DISTINCT name, narg, type FROM pragma_function_list").fetchall()
+        calls = []
+        for name, count, kind in known:
+            if name not in refused and not strange.match(name) and name.isidentifier():
+                given = ", ".join(["NULL"] * (count if count >= 0 else 2))
+                calls.append(f"{name}({given})" + (" OVER ()" if kind == "w" else ""))
+        self.assertGreater(len(calls), 60)
+        for call in calls:
+            done = run("query", f"SELECT 1 WHERE 0 UNION ALL SELECT {call} LIMIT 0", path("0.json"))
+            self.assertNotIn("not authorized", done.stderr, call)
+
+    def test_tables_that_are_none(self):
+        for name in ("dbstat", "sqlite_dbpage", "fts3tokenize('simple', 'a')", "sqlite_stmt", "bytecode('x')"):
+            for columns in ("*", "count(*)"):
+                self.refused_sql(f"SELECT {columns} FROM {name}", "no such table")
+        self.refused_sql("SELECT * FROM pragma_database_list", "not authorized")
+
+    def test_a_database_of_somebody_else(self):
+        """What its schema asks for is not done, be it in a view or by a virtual table."""
+        made = path("strange.sqlite")
+        with sqlite3.connect(made) as db:
+            db.execute("CREATE TABLE plain(x)")
+            db.execute("INSERT INTO plain VALUES (7)")
+            db.execute("CREATE VIEW good AS SELECT x + 1 AS y FROM plain")
+            db.execute("CREATE VIEW bad AS SELECT hex(fts3_tokenizer('simple')) AS y FROM plain")
+            for module in ("fts3(t)", "fts4(t)", "fts5(t)", "rtree(id, a, b)", "dbstat(main)", "fts3tokenize(simple)"):
+                try:
+                    db.execute(f"CREATE VIRTUAL TABLE v_{module[:module.index('(')]} USING {module}")
+                except sqlite3.OperationalError:
+                    pass  # not in Python's SQLite
+        db.close()
+        self.assertEqual(ask("SELECT y FROM good", made), [(8,)])
+        self.refused_sql("SELECT y FROM bad", "(not authorized to use function|unsafe use)", made)
+        virtual = [name for name, in ask("SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL%'", made)]
+        self.assertIn("v_rtree", virtual)
+        for name in virtual:
+            self.refused_sql(f"SELECT * FROM {name}", "no such module", made)
+
+    def test_a_text_that_is_too_long(self):
+        many = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n LIMIT 70) "
+        self.refused_sql(many + "SELECT length(group_concat(hex(zeroblob(500000)))) FROM n", "string or blob too big")
+        self.assertEqual(ask("SELECT length(group_concat(hex(zeroblob(500)))) FROM calls"), ask("SELECT 1001 * count(*) - 1 FROM calls"))
+
+    def test_nothing_is_changed(self):
+        database = path("kept.db")
+        self.assertEqual(run("export", "--sqlite", database, path("0.json")).returncode, 0)
+        with open(database, "rb") as file:
+            before = file.read()
+        for sql in ("DELETE FROM steps", "DROP TABLE steps", "CREATE TABLE x(y)", "PRAGMA user_version = 7", "VACUUM",
+                    f"ATTACH '{path('new.db')}' AS n", "INSERT INTO steps SELECT * FROM steps"):
+            for file in (database, path("0.json")):
+                self.assertEqual(run("query", sql, file).returncode, 2, sql)
+        self.assertFalse(os.path.exists(path("new.db")))
+        with open(database, "rb") as file:
+            self.assertEqual(file.read(), before)
+
+
+def setUpModule():
+    """Each group of cases has runs of its own."""
+    {"Tables": make_table_runs, "Forms": make_form_runs, "FileByFile": make_many_runs, "Safety": make_safety_runs}[CASES[0]]()
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + CASES)

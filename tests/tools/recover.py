@@ -14,7 +14,7 @@ import sys
 import unittest
 
 import traces
-from folder import InFolder
+from traces import InFolder
 
 PK, RUNS = sys.argv[1], sys.argv[2]
 # Under a sanitizer a process takes ten times as long; fuzz-salvage has thousands of spoilt arenas in one.

@@ -1,21 +1,97 @@
-"""report.py PK GOLDEN_FOLDER - the command line of `pk report`, on good files and on bad ones."""
+"""report.py CASE,... PK GOLDEN - pk report: of reports and traces of every form, in a terminal, and of slow steps."""
 
+import fcntl
 import gzip
 import json
 import os
+import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 import unittest
 
 import traces
-from folder import InFolder
+from traces import InFolder
 
-PK, GOLDEN = sys.argv[1], sys.argv[2]
+CASES = sys.argv[1].split(",")
+PK, GOLDEN = sys.argv[2:4]
+
+
+# ---- captures of a loop of which one step is slow ----
+
+MS = 1_000_000
+
+GPU = 9001  # the pid of the device's tracks
+
+
+def kernel(name, start, end):
+    return (f'{{"ph":"X","cat":"kernel","name":"{name}","pid":{GPU},"tid":7,"ts":{traces.us(start)},"dur":{traces.us(end - start)},'
+            '"args":{"device":0,"stream":7}}')
+
+
+def step_events(index, begin, load=2 * MS, kind=None, read=3 * MS):
+    """A step of load, forward (two layers) and a gap; a loader beside it; a kernel. Answers its end, too."""
+    now, out = begin, []
+    out.append(traces.slice_of("load", traces.PID, now, now + load, "rail_load"))
+    out.append(traces.slice_of("read file", traces.LOADER, now, now + read, "rail_load"))
+    now += load
+    forward = now
+    for layer in range(2):
+        out.append(traces.slice_of("attention", traces.PID, now, now + 3 * MS, "thread_state_running"))
+        now += 3 * MS
+        out.append(traces.slice_of(f"mlp[layer={layer}]", traces.PID, now, now + 2 * MS, "thread_state_running"))
+        now += 2 * MS + 100_000
+    out.append(traces.slice_of("forward", traces.PID, forward, now, "thread_state_running"))
+    out.append(kernel("gemm", forward, forward + MS))
+    now += 500_000
+    step = traces.step_of(index, begin, now)
+    out.append(step if kind is None else step.replace('"items":', f'"kind":"{kind}","items":'))
+    return out, now
+
+
+def io_reading(end, read=0, written=0, device_read=0, device_written=0, operations=0, steps=1):
+    """The counters that costs=io leaves at a step's end."""
+    values = {"io.read": ("bytes", read), "io.written": ("bytes", written), "io.device_read": ("bytes", device_read),
+              "io.device_written": ("bytes", device_written), "io.operations": ("calls", operations), "io.steps": ("steps", steps)}
+    return [f'{{"ph":"C","name":"{name}","pid":{traces.PID},"tid":{traces.PID},"ts":{traces.us(end)},"args":{{"{unit}":{value}}}}}'
+            for name, (unit, value) in values.items()]
+
+
+DEVICE = [f'{{"ph":"M","cat":"__metadata","name":"process_name","pid":{GPU},"tid":7,"ts":0.000,"args":{{"name":"GPU 0"}}}}',
+          f'{{"ph":"M","cat":"__metadata","name":"thread_name","pid":{GPU},"tid":7,"ts":0.000,"args":{{"name":"stream 7"}}}}']
+
+
+def loop(loads, first=38, kinds=None, around=True):
+    """Events of steps whose `load` takes so long each, and a region that is open around all of them on a third thread."""
+    now, out, rows = 500 * MS, [traces.named(traces.PID, "trainer"), traces.named(traces.LOADER, "loader"), *DEVICE], []
+    for i, load in enumerate(loads):
+        kind = (kinds or {}).get(first + i)
+        lines, end = step_events(first + i, now, load, kind, max(load, 3 * MS))
+        rows.append({"step": first + i, "start_ns": now, "duration_ns": end - now, "items": 256, "kind": kind or ""})
+        out += lines
+        now = end
+    if around:
+        out.append(traces.slice_of("monitor", 4260, 499 * MS, now + MS))
+    return out, rows
+
+
+def capture(events, rows, **about):
+    said = {"reason": "slow", "text": "", "first": rows[0]["step"], "last": rows[-1]["step"], "cut": False, "beginning_gone": False,
+            "full": False, "records_lost": 0, "refused": 0, "kernels": [], "steps": rows} | about
+    if said["reason"] == "slow" and "slow_step" not in about:
+        worst = max(rows, key=lambda row: row["duration_ns"])
+        said |= {"slow_step": worst["step"], "slow_ns": worst["duration_ns"], "median_ns": 12_700_000}
+    return traces.trace(events, tail='\n],\n"perfkitCapture":' + json.dumps(said) + "}\n")
+
+
+# ---- the command line of `pk report`, on good files and on bad ones ----
 
 
 def run(*arguments, stdin=None, **more):
     return subprocess.run([PK, *arguments], input=stdin, capture_output=True, timeout=300, check=False, **more)
+
 
 # Under a sanitizer each process takes ten times as long; there tests/fuzz cuts files in one process, and more of them.
 FEWER = 8 if os.environ.get("PK_TEST_NO_LIMIT") else 1
@@ -375,5 +451,403 @@ class Report(InFolder):
         self.assertIn(b" tick ", done.stdout)
 
 
+# ---- what of a run `pk report` shows ----
+
+# Threads, names, a choice of them, another run beside it, one of several processes.
+
+LONG = "CalcHourglassControlForElems and a name that goes on for long"
+
+
+def report_view_run(*arguments):
+    return subprocess.run([PK, "report", *arguments], capture_output=True, timeout=300, check=False, text=True)
+
+
+class View(InFolder):
+    def file(self, text, name="file.json"):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def report(self, *arguments):
+        done = report_view_run(*arguments)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def refused(self, *arguments, says):
+        done = report_view_run(*arguments)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn(says, done.stderr)
+
+    def with_report(self, **changes):
+        """A trace with a report in it that knows nothing of the threads' regions."""
+        report = json.loads(self.report("--json", self.file(traces.trace())))
+        for thread in report["threads"]:
+            thread.pop("regions", None)
+        report.update(changes)
+        return self.file(traces.trace(tail='\n],"perfkitReport":' + json.dumps(report) + "}\n"), "whole.json")
+
+    # ---- threads ----
+
+    def test_threads_of_a_trace_with_a_report(self):
+        path = self.with_report()
+        self.assertNotIn("loader 0 (4250)", self.report(path))
+        text = self.report("--threads", path)
+        self.assertRegex(text, r"\n  loader 0 \(4250\)\n  region .*\n  read file +data +200 ")
+        self.assertRegex(text, r"\n  main \(4242\)\n  region .*\n  next batch +data +200 ")
+        # All else is the report's own.
+        self.assertTrue(text.replace(text[text.index("\n  main (4242)"):text.index("\nRECORDING")], "\n").startswith(
+            self.report(path)[:400]))
+        threads = json.loads(self.report("--json", "--threads", path))["threads"]
+        self.assertEqual({t["name"]: sum(r["time"]["count"] for r in t["regions"]) for t in threads},
+                         {t["name"]: t["recorded"] for t in threads})
+
+    def test_threads_of_a_report_alone(self):
+        report = self.file(self.report("--json", self.file(traces.trace())), "report.json")
+        done = report_view_run("--threads", report)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("no regions by thread", done.stderr)
+
+    # ---- names ----
+
+    def long_names(self):
+        many = {"format": "perfkit report", "schema": 1,
+                "regions": [{"name": n, "kind": "compute", "self": 50} for n in (LONG, "short")]}
+        return self.file(json.dumps(many), "long.json")
+
+    def test_cut_names_keep_what_differs(self):
+        """Four layers whose names begin and end alike were four times the same row."""
+        layers = [f"backward.transformer.layer[{i}].attention.matmul_backward" for i in (3, 4, 11, 111)]
+        path = self.file(json.dumps({"format": "perfkit report", "schema": 1, "regions": [
+            {"name": n, "kind": "compute", "self": 50} for n in (*layers, "forward")]}), "layers.json")
+        text = self.report(path)
+        rows = re.findall(r"^  (backw\S* *)comp ", text, re.MULTILINE)
+        self.assertEqual([re.findall(r"\d+", row) for row in rows], [["3"], ["4"], ["11"], ["111"]], text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+
+    def test_width(self):
+        path = self.long_names()
+        narrow = self.report(path)
+        self.assertNotIn(LONG, narrow)
+        self.assertLessEqual(max(map(len, narrow.splitlines())), 80)
+        self.assertEqual(self.report("--width", "80", path), narrow)
+        wide = self.report("--width=200", path)
+        self.assertIn(f"\n  {LONG} comp ", wide)
+        self.assertRegex(wide, f"\n  short {{{len(LONG) - 5}}} comp ")  # no wider than the names are
+        self.assertLessEqual(max(map(len, self.report("--width", "100", path).splitlines())), 100)
+        for number in ("79", "x", "", "-1"):
+            self.refused("--width", number, path, says="--width takes a number from 80 on")
+
+    def test_width_of_the_terminal(self):
+        for columns, whole in ((200, True), (80, False), (20, False)):
+            ours, theirs = pty.openpty()
+            fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+            done = subprocess.run([PK, "report", self.long_names()], stdout=theirs, timeout=60, check=False)
+            os.close(theirs)
+            said = b""
+            try:
+                while chunk := os.read(ours, 65536):
+                    said += chunk
+            except OSError:  # nobody has it open any more
+                pass
+            os.close(ours)
+            self.assertEqual((done.returncode, LONG in said.decode()), (0, whole))
+
+    def test_filter(self):
+        path = self.file(traces.trace())
+        text = self.report("--filter", "^(next|read)", path)
+        regions = re.search(r"REGIONS.*?\n\n", text, re.DOTALL).group()
+        self.assertEqual(len(regions.strip().splitlines()) - 2 - regions.count(" at "), 2)
+        whole = re.search(r"\n  next batch .*\n", self.report(path)).group()
+        self.assertIn(whole, text)  # with the same shares
+        self.assertIn("none of ", self.report("--filter=^nothing$", path))
+        self.refused("--filter", "(", path, says='--filter "("')
+        self.refused("--filter", path, says="needs a file")
+        self.refused("--json", "--filter", "x", path, says="--filter is for the text")
+
+    # ---- another run ----
+
+    def test_another_run(self):
+        report = json.loads(self.report("--json", self.file(traces.trace())))
+        other = json.loads(json.dumps(report))
+        for region in other["regions"]:
+            if region["name"] == "next batch":
+                region["time"]["p50"] /= 2
+                region["self"] //= 2
+                region["step_self"] = {k: v / 2 if k == "mean" else v for k, v in region.get("step_self", {}).items()}
+        other["regions"] = [r for r in other["regions"] if r["name"] != "read file"]
+        other["steps"]["steady"]["p50"] /= 2
+        mine, old = self.file(json.dumps(report), "new.json"), self.file(json.dumps(other), "old.json")
+        text = self.report("--against", old, mine)
+        self.assertTrue(text.startswith(f"BESIDE {old}\n"))
+        self.assertRegex(text, r"\n  step, median .*\+100\.0 %\n")
+        self.assertRegex(text, r"\n  step, p95 .*\+0\.0 %\n")
+        self.assertRegex(text, r"\n  next batch .*\+100\.0 % ")
+        self.assertRegex(text, r"\n  read file .* - .* - +- +cannot tell\n")
+        rows = text.split("\nREGIONS")[1].splitlines()[2:]
+        self.assertTrue(rows[0].startswith(("  next batch", "  read file")))
+        self.assertNotIn("next batch", self.report("--against", old, "--filter", "read", mine))
+        same = self.report("--against", mine, mine)
+        self.assertEqual(set(re.findall(r"\n  .{21} +[^ ]+ [^ ]+ +[^ ]+ [^ ]+ +([-+][0-9.]+ %)", same)), {"+0.0 %"})
+        self.refused("--json", "--against", old, mine, says="--against or --json?")
+        self.refused("--against", "/nowhere.json", mine, says="/nowhere.json: No such file")
+
+    # ---- several processes ----
+
+    def joined(self, pids):
+        """As the recipe of earlier guides did: all events in one file, and nothing else."""
+        events = []
+        for i, pid in enumerate(pids):
+            named = {"ph": "M", "cat": "__metadata", "name": "process_name", "pid": pid, "tid": pid, "ts": 0, "args": {"name": "train"}}
+            more = [dict(json.loads(e), pid=pid) for e in traces.events()]
+            for e in more:
+                e["ts"] += 1000.0 * i
+                for at, key in ((e, "tid"), (e.get("args", {}), "thread")):
+                    if at.get(key) == traces.PID:
+                        at[key] = pid
+            events += [named, *more]
+        return {"displayTimeUnit": "ns", "traceEvents": events}
+
+    def test_one_of_several_processes(self):
+        alone = json.loads(self.report("--json", self.file(json.dumps(self.joined([10])))))
+        both = self.joined([10, 20])
+        lines = '{"traceEvents":[\n' + ",\n".join(json.dumps(e) for e in both["traceEvents"]) + "\n]}\n"
+        for text in (json.dumps(both), lines):
+            report = json.loads(self.report("--json", self.file(text)))
+            for part in ("steps", "regions", "threads", "counters"):
+                self.assertEqual(report[part], alone[part], part)
+            said, = (v["text"] for v in report["verdicts"] if v["name"] == "rebuilt")
+            self.assertIn("several processes", said)
+        said, = (v["text"] for v in alone["verdicts"] if v["name"] == "rebuilt")
+        self.assertNotIn("processes", said)
+
+    def test_processes_of_one_pid(self):
+        report = json.loads(self.report("--json", self.file(json.dumps(self.joined([1, 1])))))
+        said, = (v["text"] for v in report["verdicts"] if v["name"] == "rebuilt")
+        self.assertIn("several processes of one pid", said)
+
+
+# ---- what `pk report` says of a capture ----
+
+# Why it was kept, what is missing, which paths made its step slow; and the call tree.
+# PK_WRITE_GOLDEN=1 writes the expected files.
+
+
+def slow_step_run(*arguments, **more):
+    return subprocess.run([PK, "report", *arguments], capture_output=True, timeout=300, check=False, text=True, **more)
+
+
+class SlowStep(InFolder):
+    def file(self, text, name="capture.json"):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def report(self, *arguments, **more):
+        done = slow_step_run(*arguments, **more)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def usual_capture(self, **about):
+        return self.file(capture(*loop([2 * MS, 2 * MS + 40_000, 2 * MS - 20_000, 43 * MS]), kernels=[41], refused=2, **about))
+
+    def golden(self, name, found):
+        path = os.path.join(GOLDEN, name)
+        if os.environ.get("PK_WRITE_GOLDEN"):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(found)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(found, file.read())
+
+    # ---- the capture ----
+
+    def test_text_and_json(self):
+        path = self.usual_capture()
+        self.golden("report-capture.txt", self.report("--tree", path))
+        self.golden("report-capture.json", self.report("--json", "--tree", path))
+
+    def test_a_report_of_it_says_the_same(self):
+        path = self.usual_capture()
+        saved = self.file(self.report("--json", "--tree", path), "saved.json")
+        self.assertEqual(self.report("--tree", path), self.report("--tree", saved))
+
+    def test_times_add_up_to_the_step(self):
+        beside = json.loads(self.report("--json", self.usual_capture()))["beside"]
+        own = [row for row in beside["paths"] if not row["where"]]
+        self.assertEqual(sum(row["self"] for row in own), beside["took"])
+        self.assertEqual((beside["step"], beside["usual_count"], beside["same_kind"]), (41, 3, True))
+        self.assertEqual(own[0], {"where": "", "path": "load", "kind": "data", "calls": 1, "self": 43 * MS, "usual": 2 * MS})
+        self.assertEqual([row["path"] for row in own if row["path"].startswith("forward")],
+                         ["forward", "forward > attention", "forward > mlp[layer=0]", "forward > mlp[layer=1]"])
+        outside = next(row for row in own if not row["path"])
+        self.assertEqual((outside["kind"], outside["self"], outside["usual"]), ("untracked", 500_000, 500_000))
+        elsewhere = {(row["where"], row["path"]): (row["self"], row["usual"]) for row in beside["paths"] if row["where"]}
+        self.assertEqual(elsewhere["loader", "read file"], (43 * MS, 3 * MS))
+        self.assertEqual(elsewhere["GPU 0", "gemm"], (MS, MS))
+        # What reaches beyond the step counts as far as it is in it.
+        self.assertEqual(elsewhere["4242/4260", "monitor"], (beside["took"], beside["usual"]))
+
+    def with_readings(self, loads, readings):
+        events, rows = loop(loads)
+        for row, reading in zip(rows, readings):
+            if reading is not None:
+                events += io_reading(row["start_ns"] + row["duration_ns"], **reading)
+        path = self.file(capture(events, rows))
+        beside = json.loads(self.report("--json", path))["beside"]
+        return {row["name"]: row for row in beside.get("io", [])}, " ".join(self.report(path).split())
+
+    def test_what_a_slow_step_wrote(self):
+        few = {"written": 4096, "operations": 2}
+        rows, text = self.with_readings([2 * MS, 2 * MS, 2 * MS, 43 * MS],
+                                        [few, few, few, {"written": 2 << 30, "device_written": 2 << 30, "operations": 900}])
+        self.assertEqual(rows["io.written"], {"name": "io.written", "value": 2 << 30, "steps": 1, "usual": 4096, "telling": True})
+        self.assertEqual((rows["io.read"]["value"], rows["io.read"]["telling"]), (0, False))
+        self.assertEqual((rows["io.operations"]["usual"], rows["io.operations"]["telling"]), (2, False))
+        self.assertIn("load +41.0 ms; all else 0 ns. In it the process wrote 2.15 GB (usually 4.10 KB), dirtied 2.15 GB for devices (usually 0 B).",
+                      text)
+
+    def test_what_is_usual_is_not_told(self):
+        much = {"read": 5 << 20, "operations": 5000}
+        rows, text = self.with_readings([2 * MS, 2 * MS, 43 * MS], [much, much, much | {"read": 6 << 20, "operations": 5100}])
+        self.assertEqual([row["telling"] for row in rows.values()], [False] * 5)
+        self.assertNotIn("the process", text)
+        _, text = self.with_readings([2 * MS, 2 * MS, 43 * MS], [much, much, much | {"operations": 12000}])
+        self.assertIn("In it the process made 12.0K calls (usually 5.00K).", text)
+
+    def test_readings_of_several_steps(self):
+        """Of the slow step's reading, and of usual ones: each has the mean. Those that it has are no others."""
+        rows, text = self.with_readings([2 * MS, 2 * MS, 2 * MS, 2 * MS, 43 * MS],
+                                        [None, {"written": 8 << 20, "steps": 2}, {"written": 4 << 20}, None, {"written": 3 << 30, "steps": 2}])
+        self.assertEqual((rows["io.written"]["value"], rows["io.written"]["steps"], rows["io.written"]["usual"]), (3 << 30, 2, 4 << 20))
+        self.assertIn("In it and the 1 before it the process wrote 3.22 GB (usually 8.39 MB).", text)
+
+    def test_readings_that_say_nothing(self):
+        """Of the step alone, of none but it, of time between steps, and nonsense."""
+        some = {"written": 1 << 30}
+        for readings in ([None, None, some], [some, some, None], [some, some, some | {"steps": 3}], [some, some, some | {"steps": 0}],
+                         [some, some, some | {"steps": 1e30}], [some, some, some | {"read": -5}], [some, some, some | {"read": 1e300}], [some, some, some | {"read": '"x"'}]):
+            rows, text = self.with_readings([2 * MS, 2 * MS, 43 * MS], readings)
+            self.assertEqual(rows, {}, readings)
+            self.assertNotIn("the process", text)
+
+    def test_steps_of_another_kind_are_not_usual(self):
+        events, rows = loop([2 * MS, 90 * MS, 2 * MS, 43 * MS], kinds={39: "evaluation"})
+        beside = json.loads(self.report("--json", self.file(capture(events, rows, slow_step=41, slow_ns=rows[3]["duration_ns"],
+                                                                    median_ns=12_700_000))))["beside"]
+        self.assertEqual((beside["step"], beside["usual_count"], beside["same_kind"]), (41, 2, True))
+        text = self.report(self.file(capture(*loop([2 * MS, 43 * MS], kinds={39: "evaluation"}))))
+        self.assertIn("1 usual step of the file, which are of another kind", " ".join(text.split()))
+
+    def test_other_slow_steps_are_not_usual(self):
+        beside = json.loads(self.report("--json", self.file(capture(*loop([2 * MS, 40 * MS, 43 * MS, 41 * MS])))))["beside"]
+        self.assertEqual((beside["step"], beside["usual_count"], beside["usual_step"]), (40, 1, 38))
+
+    def test_what_is_missing(self):
+        events, rows = loop([2 * MS, 43 * MS])
+        text = " ".join(self.report(self.file(capture(events, rows, cut=True, beginning_gone=True, full=True, records_lost=7, refused=1,
+                                                      kernels=[]))).split())
+        for words in ("Cut: the run ended before its last step.", "no longer in the history", "longer than capture_bytes_per_hour allowed",
+                      "had no room for 7 records", "By then 1 other capture had been refused", "without kernels"):
+            self.assertIn(words, text)
+        self.assertNotIn("Nothing of it was cut", text)
+
+    def test_machine_and_build(self):
+        events, rows = loop([2 * MS, 43 * MS])
+        block = {"memory": 8 << 30, "processors": 2, "cpu": "Some CPU", "architecture": "x86_64", "kernel": "Linux 6.1", "gpu": "",
+                 "driver": "", "command": "train --fast", "compiler": "gcc 12", "program_compiler": "", "build_id": "ab12",
+                 "commit": "0123456789abcdef0123456789abcdef01234567", "branch": "main"}
+        path = self.file(capture(events, rows, environment=block))
+        self.assertEqual(json.loads(self.report("--json", path))["environment"], block)
+        text = self.report(path)
+        for words in ("MACHINE AND BUILD", "Some CPU", "train --fast", "commit 0123456789ab on main"):
+            self.assertIn(words, text)
+        for wrong in [], {}, {"memory": "much"}, {"memory": 1, "cpu": 7}:
+            report = self.report("--json", self.file(capture(events, rows, environment=wrong)))
+            self.assertNotIn("environment", json.loads(report))
+
+    def test_other_reasons(self):
+        for reason, words in (("steps", "asked for by number"), ("every", "every so many"), ("cycle", "A part of a cycle"),
+                              ("request", "Asked for by `pk capture`"), ("call", "(pk_capture): loss is not a number.")):
+            text = self.report(self.file(capture(*loop([2 * MS, 3 * MS, 2 * MS]), reason=reason, text="loss is not a number" if reason == "call" else "")))
+            self.assertIn(words, text)
+            self.assertIn("THE LONGEST: step 39", text)
+
+    def test_one_step_alone(self):
+        text = self.report(self.file(capture(*loop([2 * MS]), reason="request")))
+        self.assertIn("no other step", text)
+
+    def test_no_path_stands_out(self):
+        events, rows = loop([2 * MS] * 3)
+        wide = [traces.slice_of(f"part {i}", traces.PID, (900 + 2 * i) * MS, (902 + 2 * i) * MS - 10) for i in range(24)]
+        events += [*wide, traces.step_of(41, 900 * MS, 950 * MS)]
+        rows.append({"step": 41, "start_ns": 900 * MS, "duration_ns": 50 * MS, "items": 1, "kind": ""})
+        text = " ".join(self.report(self.file(capture(events, rows))).split())
+        self.assertIn("No path stands out", text)
+
+    def test_from_a_pipe_without_reasons(self):
+        with open(self.usual_capture(), encoding="utf-8") as file:
+            text = self.report("-", stdin=file)
+        self.assertIn("CAPTURE: a slow step", text)
+
+    def test_whatever_it_says(self):
+        """Names that are no names, numbers that are none."""
+        events, rows = loop([2 * MS, 43 * MS])
+        for about in ({"steps": 7}, {"kernels": {"a": 1}}, {"reason": None}, {"slow_step": 10 ** 30}, {"text": ["x"]}, {"first": -1},
+                      {"steps": [None, {"step": "x"}, {"duration_ns": 1}]}):
+            done = slow_step_run(self.file(capture(events, rows, **about)))
+            self.assertEqual((done.returncode, done.stderr), (0, ""), about)
+
+    def test_figures_of_the_run_are_not_the_steps(self):
+        """A head of an older version has them: of the run so far, a hundred times as long."""
+        whole = {"cpu_ns": 10**11, "overhead": {"region_ns": 20.0, "collector_ns": 10**10, "callers_ns": 10**10, "backends_ns": 0},
+                 "stepping_thread": {"observed_ns": 10**11, "running_ns": 5 * 10**10, "ready_ns": 4 * 10**10}}
+        text = capture(*loop([2 * MS, 2 * MS, 2 * MS, 43 * MS]))
+        with_them = text.replace('"metadata":{', '"metadata":{' + json.dumps(whole)[1:-1] + ",", 1)
+        self.assertNotEqual(text, with_them)
+        report = json.loads(self.report("--json", self.file(with_them)))
+        self.assertEqual([v["name"] for v in report["verdicts"]], ["rebuilt"])
+        self.assertEqual((report["run"]["cpu"], report["overhead"]["total"]), (0, 0))
+        self.assertEqual(report["steps"].get("processor", {}).get("observed", 0), 0)
+        many = json.loads(self.report("--json", self.file(capture(*loop([2 * MS] * 12)))))
+        self.assertIn("gpu-idle", [v["name"] for v in many["verdicts"]])
+
+    def test_a_trace_is_reported_as_before(self):
+        path = self.file(traces.trace(), "trace.json")
+        text = self.report(path)
+        self.assertTrue(text.startswith("perfkit 0.1.0 report\n"), text[:80])
+        self.assertEqual({"capture", "beside", "tree"} & set(json.loads(self.report("--json", path))), set())
+
+    # ---- the tree ----
+
+    def test_the_tree_is_exact(self):
+        report = json.loads(self.report("--json", "--tree", self.usual_capture()))
+        rows = {(row["depth"], row["name"]): row for row in report["tree"]}
+        self.assertEqual([row["depth"] for row in report["tree"]].count(0), 4)
+        self.assertEqual((rows[0, "forward"]["calls"], rows[0, "forward"]["time"], rows[0, "forward"]["self"]), (4, 4 * 10_200_000, 4 * 200_000))
+        self.assertEqual(rows[1, "attention"], {"name": "attention", "depth": 1, "kind": "compute", "calls": 8, "time": 24 * MS, "self": 24 * MS})
+        self.assertEqual(sum(row["self"] for row in report["tree"]), sum(region["self"] for region in report["regions"]))
+
+    def test_the_trees_limits(self):
+        path = self.usual_capture()
+        shallow = self.report("--tree", "--depth", "1", path).split("CALL TREE")[1]
+        self.assertNotIn("attention", shallow)
+        self.assertIn("more rows", shallow)
+        large = self.report("--tree", "--min-share", "20", path).split("CALL TREE")[1]
+        self.assertNotIn("mlp", large)
+        self.assertIn("mlp", self.report("--tree", "--min-share", "0", path).split("CALL TREE")[1])
+        self.assertEqual(self.report("--tree", "--top", "2", path).split("CALL TREE")[1].count("\n"), 5)
+
+    def test_of_a_trace_with_a_report(self):
+        report = json.loads(self.report("--json", self.file(traces.trace(), "bare.json")))
+        whole = self.file(traces.trace(tail='\n],"perfkitReport":' + json.dumps(report) + "}\n"), "whole.json")
+        self.assertIn("CALL TREE", self.report("--tree", whole))
+
+    def test_a_report_has_none_and_says_so(self):
+        done = slow_step_run("--tree", os.path.join(GOLDEN, "report-train.json"))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("has no call tree: that is made of the events of a trace", done.stderr)
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + CASES)

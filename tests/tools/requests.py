@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from folder import InFolder
+from traces import InFolder
 
 PK, SERVE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 FEWER = 2 if os.environ.get("PK_TEST_NO_LIMIT") else 1  # a sanitizer makes a model slow, which has tests of its own

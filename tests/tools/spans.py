@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-from folder import InFolder
+from traces import InFolder
 
 PK, RUNS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 STEPS, EACH = 40, 5

@@ -1,7 +1,26 @@
-"""traces.py - traces as perfkit writes them, for the tests of what reads them."""
+"""traces.py - traces as perfkit writes them, and a folder for each test: what tests of pk's commands share."""
 
 import json
+import os
 import random
+import tempfile
+import unittest
+
+
+# ---- folders ----
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+
+# ---- traces ----
 
 PID, LOADER, STEPS_TRACK = 4242, 4250, 4294967294
 
@@ -76,3 +95,5 @@ def events(steps=200):
 
 def trace(lines=None, tail="\n]}\n", head=HEAD):
     return head + ",\n".join(events() if lines is None else lines) + tail
+
+
