@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "scratch.h"
 
 enum { TURNS_MOST = 200, REGIONS = 8, STEP = 1000, CALIBRATION = 1000000 };
 

@@ -25,7 +25,6 @@
 #include "measure/thinning.h"
 
 #include "harness.h"
-#include "scratch.h"
 
 enum { TURNS_MOST = 200, QUANTILES = 3, AROUND = 150 };
 

@@ -23,7 +23,6 @@
 #include "session/captures/captures.h"
 
 #include "harness.h"
-#include "scratch.h"
 
 enum { STEPS = 10000, SLOWED = 100, DELAY_STEPS = 8000, PERIOD = 80, REGIONS = 45000 };
 

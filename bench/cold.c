@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "floor.h"
 #include "harness.h"
-#include "scratch.h"
 
 enum { LINE = 64, REPETITIONS_MAX = 100000, BETWEEN_FLUSHES = 1000 };
 

@@ -23,7 +23,6 @@
 #include "core/thread.h"
 
 #include "harness.h"
-#include "scratch.h"
 
 enum { STALLS_SHOWN = 4 };
 static const uint64_t APART_NS = 1000000; /* what is dropped later than this is another stall */

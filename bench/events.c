@@ -14,7 +14,6 @@
 #include "base/processors.h"
 
 #include "harness.h"
-#include "scratch.h"
 
 enum { TURNS_MOST = 100, PAIRS = 2000 };
 

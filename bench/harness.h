@@ -1,16 +1,64 @@
-/* bench/harness.h - how the programs in this folder measure.
- *
- * A case is a benchmark of pk/bench.h. A round takes one sample of every case, so what changes from
+/* bench/harness.h - how the programs in this folder measure */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "core/record.h"
+
+/* ---- what nobody who knows when a region began and ended can undercut ---- */
+
+/* Two clock reads and one 32-byte record into a ring of 1 MiB that has been written before. */
+
+enum { BENCH_FLOOR_RECORDS = 32768 };
+
+_Static_assert(BENCH_FLOOR_RECORDS * sizeof(pki_record) == 1 << 20, "the floor's ring has 1 MiB");
+
+/* Gives the calling thread its ring. */
+pki_record *bench_floor_prepare(void);
+
+static inline void bench_floor_pair(pki_record *ring, uint64_t at)
+{
+    uint64_t start = pki_cycle_counter();
+    uint64_t end = pki_cycle_counter();
+    ring[at % BENCH_FLOOR_RECORDS] = (pki_record){start, end - start, 1, 0};
+}
+
+/* n of these, on the calling thread's ring. */
+void bench_floor_run(uint64_t n);
+
+/* Nothing: the loop. */
+void bench_loop_run(uint64_t n);
+
+/* ---- a folder for the traces that are written while measuring ---- */
+
+/* Gone with the program. Where TMPDIR says; else in memory (/dev/shm) if there is room for them, so
+ * that no disk is measured; else in /tmp. */
+
+/* The path of a file in it. Valid until the next call. */
+const char *bench_scratch(const char *name);
+
+/* Its files go. */
+void bench_scratch_empty(void);
+
+/* A measurement in a process of its own, so that what it leaves is not the next one's: bench_fork()
+ * is 0 in it, it ends with bench_leave, and whoever made it calls bench_join, which removes its
+ * traces, and ends the program if it was not good. used: what it took; NULL: nobody asks. */
+pid_t bench_fork(void);
+void bench_leave(bool good) __attribute__((noreturn));
+void bench_join(pid_t pid, const char *what, struct rusage *used);
+
+/* ---- how the programs in this folder measure ---- */
+
+/* A case is a benchmark of pk/bench.h. A round takes one sample of every case, so what changes from
  * second to second changes all of them alike. Printed are medians over the rounds: of the time, of
  * the ratio to the first case in the same round, and of the difference to it. Time is the thread's
  * CPU time: on a shared core the wall's is somebody else's too. Nothing is asserted; the bars and
- * what was found are in docs/internals/overhead.md.
- */
-#ifndef BENCH_HARNESS_H
-#define BENCH_HARNESS_H
-
-#include <stddef.h>
-#include <stdint.h>
+ * what was found are in docs/internals/overhead.md. */
 
 /* What has been stored is in memory, what is read next is read from there. */
 #define bench_barrier() __asm__ volatile("" : : : "memory")
@@ -51,4 +99,14 @@ void bench_print(const char *title, const bench_case *cases, size_t count);
 /* A benchmark that cannot run has no result: ends the program. */
 _Noreturn void bench_fail(const char *what);
 
-#endif
+/* ---- many regions, each with its own call sites, as in a program (many.c) ---- */
+
+/* n pairs of begin and end, of 64 regions in turn; n is a multiple of 64. */
+void bench_64_run(uint64_t n);
+
+/* One pair of each of the first so many regions, 256 at most. */
+void bench_many_pairs(unsigned regions);
+
+/* ---- C++'s scopes, for the tables in C (scope.cpp) ---- */
+
+void bench_cpp_scope_run(uint64_t n);

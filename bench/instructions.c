@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "floor.h"
 #include "harness.h"
-#include "many.h"
 
 static pk_region one = PK_REGION("one"), other = PK_REGION("other");
 

@@ -1,4 +1,4 @@
-#include "many.h"
+#include "harness.h"
 
 #include <pk/region.h>
 

@@ -11,7 +11,6 @@
 #include "core/record.h"
 
 #include "harness.h"
-#include "scratch.h"
 
 enum { THREADS = 128, REGIONS = 200, OCTAVES = 4, RING_RECORDS = 65536 };
 

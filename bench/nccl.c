@@ -8,7 +8,6 @@
 #include "comm/plugin/callbacks.h"
 #include "base/clock.h"
 #include "harness.h"
-#include "scratch.h"
 
 enum { EVENTS = 4000 }; /* of 16384 places: never full, since each round empties it */
 

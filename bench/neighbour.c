@@ -16,7 +16,6 @@
 #include <time.h>
 
 #include "harness.h"
-#include "scratch.h"
 
 enum { REGIONS = 100, SAMPLES_MOST = 4000000, TURNS_MOST = 600 };
 #define TURN_NS UINT64_C(1000000000)

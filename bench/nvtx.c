@@ -9,7 +9,6 @@
 
 #include "harness.h"
 #include "nvtx_user.h"
-#include "scratch.h"
 
 enum { PAIRS = 9984 };
 

@@ -1,10 +1,7 @@
 /* What perfkit costs that is not started: against the same loop without it. */
 #include <pk/pk.h>
 
-#include "floor.h"
 #include "harness.h"
-#include "many.h"
-#include "scope.h"
 
 enum { PAIRS = 640000 };
 

@@ -5,11 +5,7 @@
 
 #include <stdio.h>
 
-#include "floor.h"
 #include "harness.h"
-#include "many.h"
-#include "scope.h"
-#include "scratch.h"
 
 enum { PAIRS = 9984, STEPS = 512 }; /* PAIRS is a multiple of 64 */
 

@@ -1,8 +1,9 @@
-#include "scope.h"
-
+// bench/scope.cpp - C++'s scopes, for the tables in C (harness.h).
 #include <pk/pk.hpp>
 
 static pk_region region = PK_REGION("scope");
+
+extern "C" void bench_cpp_scope_run(uint64_t n);
 
 void bench_cpp_scope_run(uint64_t n)
 {

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "harness.h"
-#include "scratch.h"
 
 enum { REPETITIONS = 31, REGIONS = 10000 };
 

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "floor.h"
 #include "harness.h"
 #include "measure/fold/fold.h"
 

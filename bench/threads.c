@@ -5,9 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "floor.h"
 #include "harness.h"
-#include "scratch.h"
 
 enum { PAIRS = 9984, THREADS = 2, CASES = 2 };
 

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "scratch.h"
 
 #include "options.h"
 #include "trainer.h"
