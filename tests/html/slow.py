@@ -9,10 +9,9 @@ from opened import Pages, run, scene
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "tools"))
 
-import slow_trace  # noqa: E402
 import traces  # noqa: E402
 
-MS = slow_trace.MS
+MS = traces.MS
 TOLD = "document.querySelector('#timeline .told').textContent"
 
 
@@ -27,8 +26,8 @@ class SlowStep(Pages):
 
     def setUp(self):
         if SlowStep.made is None:
-            events, rows = slow_trace.loop([2 * MS, 2 * MS + 40_000, 2 * MS - 20_000, 43 * MS])
-            self.file("slow.json", slow_trace.capture(events, rows, kernels=[41]))
+            events, rows = traces.loop([2 * MS, 2 * MS + 40_000, 2 * MS - 20_000, 43 * MS])
+            self.file("slow.json", traces.capture(events, rows, kernels=[41]))
             SlowStep.made = self.open(self.make("slow.json", "slow.html"))
             SlowStep.made.frames()
         self.shown = SlowStep.made
@@ -128,9 +127,9 @@ class SlowStep(Pages):
         page.close()
 
     def test_names_are_not_markup(self):
-        events, rows = slow_trace.loop([2 * MS, 43 * MS])
+        events, rows = traces.loop([2 * MS, 43 * MS])
         hostile = [line.replace('"load"', json.dumps(scene.HOSTILE)).replace('"loader"', json.dumps(scene.HOSTILE)) for line in events]
-        self.file("hostile.json", slow_trace.capture(hostile, rows, text=scene.HOSTILE))
+        self.file("hostile.json", traces.capture(hostile, rows, text=scene.HOSTILE))
         page = self.open(self.make("hostile.json", "hostile.html"))
         self.sound(page)
         page.ask("document.querySelector('#timeline canvas').focus()")
