@@ -9,9 +9,7 @@
 #include <unistd.h>
 
 #include "alloc/counts.h"
-#include "alloc/large.h"
 #include "alloc/next.h"
-#include "alloc/tag.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

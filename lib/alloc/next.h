@@ -1,4 +1,4 @@
-/* lib/alloc/next.h - the allocator beneath: whatever would have been called without us. */
+/* lib/alloc/next.h - the allocator beneath: whatever would have been called without us */
 #pragma once
 
 #include <stdbool.h>
@@ -7,6 +7,22 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+
+/* ---- zeroed addresses of which only what is touched takes memory ---- */
+
+/* NULL: there is no room. errno is kept. In a program that locks what it maps from now on
+ * (mlockall(MCL_FUTURE)), too, neither filled nor locked, and a page of RLIMIT_MEMLOCK is enough.
+ */
+void *pki_room_map(size_t bytes);
+void pki_room_unmap(void *room, size_t bytes);
+
+/* ---- a function of the C++ library, wherever that has come from ---- */
+
+/* NULL: none is loaded, or it has no such function. It does not wait for the loader, as dlsym does:
+ * that has a lock as long as a library's constructors run, which may wait for who asks. */
+void *pki_loaded_function(const char *name);
+
+/* ---- the allocator beneath: whatever would have been called without us ---- */
 
 typedef struct next_allocator {
     void *(*malloc)(size_t);

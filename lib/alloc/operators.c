@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alloc/loaded.h"
 #include "alloc/next.h"
 
 #define EXPORT __attribute__((visibility("default")))

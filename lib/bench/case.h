@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 
-#include "bench/clocks.h"
 #include "bench/counters.h"
 #include "bench/device.h"
 #include "bench/drive.h"

@@ -2,11 +2,198 @@
 
 #include <pk/bench.h>
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/nvml/api.h"
+#include "backend/nvml/reading.h"
 #include "base/atomic.h"
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "bench/case.h"
+#include "bench/device.h"
+
+/* ---- the clocks that benchmarks are timed by, and a device's own ---- */
+
+/* ---- the clocks that benchmarks are timed by ---- */
+
+static uint64_t system_now(void *self)
+{
+    (void)self;
+    return pki_monotonic_ns();
+}
+
+static uint64_t system_cpu(void *self)
+{
+    (void)self;
+    return pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+const pki_bench_clock pki_bench_system_clock = {system_now, system_cpu, NULL};
+
+/* ---- a device's own clock while it is measured ---- */
+
+static bool read_now(pki_bench_case *c, pki_bench_health *health)
+{
+    c->clocks.read = pki_bench_now(c);
+    c->clocks.looked = true;
+    return c->device->health(c->timer, health);
+}
+
+static bool is_time(const pki_bench_case *c)
+{
+    return !c->clocks.looked || pki_bench_now(c) - c->clocks.read >= PKI_BENCH_CLOCKS_EVERY;
+}
+
+/* ---- warm-up ---- */
+
+bool pki_bench_clocks_risen(pki_bench_case *c, uint64_t began)
+{
+    pki_bench_clocks *clocks = &c->clocks;
+    pki_bench_health health;
+    if (is_time(c) && read_now(c, &health) && health.mhz) {
+        if (health.mhz > clocks->top * (1 + PKI_BENCH_CLOCKS_RISE)) {
+            clocks->top = health.mhz;
+            clocks->rose = clocks->read;
+        }
+    }
+    uint64_t now = pki_bench_now(c);
+    return clocks->top ? now - clocks->rose >= PKI_BENCH_CLOCKS_STILL
+                       : now - began >= PKI_BENCH_CLOCKS_BLIND;
+}
+
+/* ---- measurement ---- */
+
+static void mark(pki_bench_case *c)
+{
+    pki_bench_clocks *clocks = &c->clocks;
+    if (clocks->first < c->count)
+        memset(c->marks + clocks->first, PK_BENCH_MARK_THROTTLED, c->count - clocks->first);
+    c->result.throttled += c->count - clocks->first;
+}
+
+/* Samples since the last reading lie between two; both judge them. */
+static void check(pki_bench_case *c)
+{
+    pki_bench_clocks *clocks = &c->clocks;
+    pki_bench_health health;
+    if (!read_now(c, &health))
+        return;
+    bool held = *health.held_down != 0;
+    if (held || clocks->held)
+        mark(c);
+    if (held)
+        memcpy(clocks->why, health.held_down, sizeof clocks->why);
+    if (health.mhz) {
+        clocks->low = clocks->low ? PKI_MIN(clocks->low, health.mhz) : health.mhz;
+        clocks->high = PKI_MAX(clocks->high, health.mhz);
+    }
+    clocks->held = held;
+    clocks->first = c->count;
+}
+
+void pki_bench_clocks_start(pki_bench_case *c)
+{
+    c->clocks.low = c->clocks.high = 0;
+    c->clocks.held = false;
+    c->clocks.first = c->count;
+    c->clocks.why[0] = 0;
+    c->result.throttled = 0;
+    check(c);
+}
+
+void pki_bench_clocks_check(pki_bench_case *c)
+{
+    if (is_time(c))
+        check(c);
+}
+
+#define CHANGE 0.02
+
+void pki_bench_clocks_finish(pki_bench_case *c)
+{
+    pki_bench_clocks *clocks = &c->clocks;
+    char text[160] = "";
+    check(c);
+    c->result.clock_low = clocks->low;
+    c->result.clock_high = clocks->high;
+    if (c->result.throttled)
+        snprintf(text, sizeof text,
+                 "throttled: in %zu of %zu samples the GPU's clock was held "
+                 "down (%.70s)",
+                 (size_t)c->result.throttled, c->count, clocks->why);
+    else if (clocks->high - clocks->low > CHANGE * clocks->high)
+        snprintf(text, sizeof text, "the GPU's clock went between %u and %u MHz meanwhile",
+                 clocks->low, clocks->high);
+    pki_bench_case_note(c, text);
+}
+
+/* ---- How a GPU feels while it is measured: lib/bench/device.h ---- */
+
+struct pki_bench_health_source {
+    const pki_nvml *nvml;
+    pki_nvml_handle device;
+};
+
+static bool find_device(pki_bench_health_source *s, const char *uuid)
+{
+    char reason[128];
+    s->nvml = *uuid ? pki_nvml_open(reason, sizeof reason) : NULL;
+    if (!s->nvml || !s->nvml->by_uuid || s->nvml->init() != PKI_NVML_OK)
+        return false;
+    if (s->nvml->by_uuid(uuid, &s->device) == PKI_NVML_OK)
+        return true;
+    s->nvml->shutdown();
+    return false;
+}
+
+pki_bench_health_source *pki_bench_health_open(const char *uuid)
+{
+    pki_bench_health_source *s = calloc(1, sizeof *s);
+    if (s && find_device(s, uuid))
+        return s;
+    free(s);
+    return NULL;
+}
+
+void pki_bench_health_close(pki_bench_health_source *s)
+{
+    if (s)
+        s->nvml->shutdown();
+    free(s);
+}
+
+static bool read_reasons(const pki_bench_health_source *s, pki_bench_health *health)
+{
+    unsigned long long bits = 0;
+    int (*read)(pki_nvml_handle, unsigned long long *) =
+        s->nvml->reasons ? s->nvml->reasons : s->nvml->old_reasons;
+    if (!read || read(s->device, &bits) != PKI_NVML_OK)
+        return false;
+    for (uint64_t bit = 1; bit <= PKI_NVML_DISPLAY; bit <<= 1) {
+        const char *text = bits & bit & PKI_NVML_HELD_DOWN ? pki_nvml_reason_text(bit) : NULL;
+        size_t used = strlen(health->held_down);
+        if (text)
+            snprintf(health->held_down + used, sizeof health->held_down - used, "%s%s",
+                     used ? ", " : "", text);
+    }
+    return true;
+}
+
+bool pki_bench_health_read(const pki_bench_health_source *s, pki_bench_health *health)
+{
+    memset(health, 0, sizeof *health);
+    if (!s)
+        return false;
+    if (!s->nvml->clock ||
+        s->nvml->clock(s->device, PKI_NVML_CLOCK_SM, &health->mhz) != PKI_NVML_OK)
+        health->mhz = 0;
+    return read_reasons(s, health) || health->mhz;
+}
+
+/* ---- what is counted, not timed: hardware counters and allocations ---- */
 
 /* ---- allocations of the whole process while they are counted ---- */
 

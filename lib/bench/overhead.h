@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "bench/clocks.h"
+#include "bench/counters.h"
 
 /* All in ns. */
 typedef struct pki_bench_overhead {

@@ -15,7 +15,7 @@
  * as it should; then windows of PKI_BENCH_WINDOW samples, until one's median is not below the
  * one's before by more than PKI_BENCH_FASTER: it no longer gets faster. (Slower is not warmer:
  * that is a drift, and the verdict's.) At least PKI_BENCH_WARM_LEAST ns, at most max_warmup. What
- * is measured cold runs once. A device's clock has to have risen, too (bench/clocks.h), cold or
+ * is measured cold runs once. A device's clock has to have risen, too (bench/counters.h), cold or
  * not.
  *
  * A device's sample is so long that its marks, which are off by a step of their clock each, are

@@ -5,7 +5,7 @@
  *       output    formatted text on its way to the trace file
  *       names     names of regions and counters, appended
  *       blocks    one per recording thread: pki_thread and its ring (lib/core/thread.h)
- *       segments  as large as a ring, for whose ring is full (lib/core/spare.h)
+ *       segments  as large as a ring, for whose ring is full (lib/core/ring.h)
  *       slots     distributions, 64 KiB at a time (lib/stats/slot.h)
  *       comms     how far each communicator has come (lib/comm/live/progress.h)
  *       history   what the last steps left, in chunks (lib/history/history.h)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/close.h"
+#include "core/frames.h"
 #include "core/events.h"
 #include "core/mirror.h"
 

@@ -18,7 +18,7 @@
  */
 #include <pk/region.h>
 
-#include "core/close.h"
+#include "core/frames.h"
 #include "core/events.h"
 #include "core/join.h"
 #include "core/mirror.h"

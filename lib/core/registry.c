@@ -3,8 +3,8 @@
 #include <pthread.h>
 
 #include "base/memory.h"
-#include "core/inside.h"
-#include "core/cursor.h"
+#include "core/frames.h"
+#include "core/ring.h"
 
 #define PATIENCE_NS 1000000000u
 
@@ -201,7 +201,7 @@ pki_position pki_thread_position(const pki_thread *t)
     do {
         others =
             pki_load_acquire(&t->others); /* some may have been pushed that are not in it yet */
-        turn_behind = pki_load_acquire(&t->turn_behind); /* pairs with the release in spare.c */
+        turn_behind = pki_load_acquire(&t->turn_behind); /* pairs with the release in ring.c */
         behind = pki_load_acquire(&t->laps_behind);      /* pairs with the releases in ring.c */
         laps = pki_load_acquire(&t->laps);
         turn = pki_load_acquire(&t->turn);

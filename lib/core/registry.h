@@ -12,7 +12,7 @@
 
 #include "core/arena.h"
 #include "core/ready.h"
-#include "core/spare.h"
+#include "core/ring.h"
 #include "core/thread.h"
 
 /* Called at each end of a step, and of the time between two, which belongs to none: on the thread

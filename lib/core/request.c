@@ -1,8 +1,8 @@
 /* lib/core/request.c - pk/request.h: the stages of a request, as marks of its span, and all of it
- * in one record at its end (core/request_record.h). */
+ * in one record at its end (core/record.h). */
 #include <pk/request.h>
 
-#include "core/request_record.h"
+#include "core/record.h"
 #include "core/registry.h"
 #include "core/span.h"
 

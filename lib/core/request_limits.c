@@ -3,7 +3,7 @@
 #include <pk/request.h>
 
 #include "base/atomic.h"
-#include "core/request_record.h"
+#include "core/record.h"
 
 static uint64_t ttft_limit, tpot_limit;
 

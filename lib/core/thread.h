@@ -12,8 +12,8 @@
  * before it may be overwritten.
  *
  * Where a ring is full and the collector is held up, its owner goes on in a spare segment
- * (core/spare.h), as large as the ring. A stay in one of them, or in the ring, is a turn, and a
- * reader's cursor is a turn and an offset in that piece of memory (core/cursor.h).
+ * (core/ring.h), as large as the ring. A stay in one of them, or in the ring, is a turn, and a
+ * reader's cursor is a turn and an offset in that piece of memory (core/ring.h).
  *
  * A full ring drops the record and counts it; the call still enters a distribution, the owner's own
  * `lost` table, so drops do not bias a quantile. All other calls are entered by whoever folds the
@@ -164,7 +164,7 @@ typedef struct pki_thread {
     pki_table lost;       /* distributions of calls whose records were dropped */
     pki_slot last_resort; /* and of those for which that table found no memory */
 
-    /* The collector's. Cursors (core/cursor.h). */
+    /* The collector's. Cursors (core/ring.h). */
     uint64_t taken[2];     /* by generation; see lib/core/arena.h */
     uint64_t released;     /* the owner may overwrite up to here */
     uint64_t folded;       /* entered into distributions */

@@ -1,7 +1,7 @@
 /* lib/core/work.c - what is added to an open region besides its beginning and end, and marks. */
 #include <pk/region.h>
 
-#include "core/close.h"
+#include "core/frames.h"
 #include "core/join.h"
 #include "core/mirror.h"
 #include "core/thin.h"

@@ -15,20 +15,11 @@
 #include <pk/pk.h>
 
 #include "core/overhead.h"
-#include "measure/comm_rows.h"
-#include "measure/costs/rows.h"
-#include "measure/cpu_side.h"
-#include "measure/device/rows.h"
-#include "measure/environment.h"
+#include "measure/rows.h"
 #include "measure/goodput/goodput.h"
 #include "measure/kinds.h"
 #include "measure/thinning.h"
 #include "measure/machine/machine.h"
-#include "measure/memory/rows.h"
-#include "measure/requests/parts.h"
-#include "measure/paths.h"
-#include "measure/stage_rows.h"
-#include "measure/steps/rows.h"
 #include "measure/window/sum.h"
 #include "stats/series.h"
 

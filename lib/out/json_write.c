@@ -1,11 +1,13 @@
 #include "out/json_write.h"
 
-#include "base/text.h"
-#include "out/emit.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+
+#include "base/text.h"
+#include "out/emit.h"
+
+/* ---- JSON onto a stream, always valid ---- */
 
 #define PIECE 256 /* bytes of a string escaped at a time */
 

@@ -1,16 +1,21 @@
 /* lib/out/json_write.h - JSON onto a stream, always valid: commas, escapes and numbers are taken
- * care of.
- *
- * A key of NULL is an element of an array. Strings become valid UTF-8 whatever their bytes; a
- * number that is not finite becomes null; integers stay integers. Write errors stick to the stream.
- * The locale must be plain (pki_plain_enter).
- */
+ * care of */
 #pragma once
 
 #include <locale.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#include "measure/shape.h"
+
+/* ---- JSON onto a stream, always valid ---- */
+
+/* Commas, escapes and numbers are taken care of.
+ *
+ * A key of NULL is an element of an array. Strings become valid UTF-8 whatever their bytes; a
+ * number that is not finite becomes null; integers stay integers. Write errors stick to the stream.
+ * The locale must be plain (pki_plain_enter). */
 
 typedef struct pki_json {
     FILE *file;
@@ -39,3 +44,11 @@ typedef struct pki_plain {
 
 bool pki_plain_enter(pki_plain *plain); /* false and errno: no memory */
 void pki_plain_leave(pki_plain *plain);
+
+/* ---- structures as JSON, by their shapes (measure/shape.h) ---- */
+
+/* The whole object; key NULL: an element of an array. */
+void pki_json_object(pki_json *json, const char *key, const pki_shape *shape, const void *object);
+
+/* One member of it. */
+void pki_json_member(pki_json *json, const pki_member *member, const void *object);

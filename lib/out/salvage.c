@@ -12,7 +12,7 @@
 
 #include "comm/model/communicator.h"
 #include "core/arena.h"
-#include "core/cursor.h"
+#include "core/ring.h"
 #include "core/registry.h"
 #include "core/thread.h"
 #include "measure/fold/walk.h"

@@ -17,7 +17,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "capture/capture.h"
-#include "core/inside.h"
+#include "core/frames.h"
 #include "core/join.h"
 #include "core/overhead.h"
 #include "session/backend.h"

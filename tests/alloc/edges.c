@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "alloc/large.h"
+#include "alloc/counts.h"
 
 /* ---- about 1 KiB ---- */
 

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "alloc/large.h"
-#include "alloc/room.h"
+#include "alloc/counts.h"
+#include "alloc/next.h"
 
 static bool refused;
 static const void *struck_by; /* a handler that writes this one down, amid the call */

@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "core/join.h"
 #include "core/names.h"
-#include "core/cursor.h"
+#include "core/ring.h"
 #include "kit.h"
 
 #define RECORDS 64u

@@ -10,8 +10,7 @@
 
 #include <pthread.h>
 
-#include "core/cursor.h"
-#include "core/spare.h"
+#include "core/ring.h"
 #include "session/session.h"
 
 enum { RING = 64, HOLDS = RING - 1 };

@@ -18,7 +18,7 @@
 
 #include "../fake/driver.h"
 #include "../fake/nvml.h"
-#include "bench/clocks.h"
+#include "bench/counters.h"
 #include "bench/queue.h"
 
 /* ---- benchmarks on streams of the mock of the CUDA driver, with NVML's mock watching ---- */

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "core/registry.h"
-#include "core/sampler.h"
+#include "core/events.h"
 #include "core/thin.h"
 #include "measure/costs/events.h"
 

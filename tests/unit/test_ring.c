@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "core/cursor.h"
+#include "core/ring.h"
 #include "core/registry.h"
 #include "measure/fold/fold.h"
 #include "session/report/run.h"

@@ -22,7 +22,7 @@
 
 #include "base/process.h"
 #include "base/clock.h"
-#include "core/open_frames.h"
+#include "core/frames.h"
 #include "core/names.h"
 #include "core/registry.h"
 

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "measure/verdict/verdict.h"
 #include "measure/window/merge.h"
-#include "out/json_shape.h"
+#include "out/json_write.h"
 #include "out/metrics/metrics.h"
 #include "out/window/write.h"
 #include "stats/buckets.h"

@@ -1,7 +1,7 @@
 /* tools/beside/beside.h - a step of a trace beside usual ones like it: where the difference is */
 #pragma once
 
-#include "measure/paths.h"
+#include "measure/rows.h"
 #include "measure/summary.h"
 #include "out/json_write.h"
 #include "table.h"

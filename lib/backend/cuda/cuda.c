@@ -7,7 +7,7 @@
 #include "backend/cuda/graph.h"
 #include "backend/cuda/harvest.h"
 #include "base/clock.h"
-#include "core/inside.h"
+#include "core/frames.h"
 #include "session/activity.h"
 #include "session/backend.h"
 #include "session/session.h"

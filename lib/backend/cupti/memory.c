@@ -10,7 +10,7 @@
 #include "backend/cupti/records.h"
 #include "base/atomic.h"
 #include "base/memory.h"
-#include "core/innermost.h"
+#include "core/frames.h"
 #include "core/names.h"
 #include "core/thread.h"
 #include "session/activity.h"

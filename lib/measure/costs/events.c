@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "base/compiler.h"
-#include "core/sampler.h"
-#include "measure/costs/rows.h"
+#include "core/events.h"
+#include "measure/rows.h"
 
 /* ---- what sampled calls have counted, as figures of a region ---- */
 

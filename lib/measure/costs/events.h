@@ -1,8 +1,8 @@
 /* lib/measure/costs/events.h - what sampled calls have counted, and what is set beside it */
 #pragma once
 
-#include "core/sampler.h"
-#include "measure/costs/rows.h"
+#include "core/events.h"
+#include "measure/rows.h"
 #include "measure/figure.h"
 
 /* ---- what sampled calls have counted, as figures of a region ---- */

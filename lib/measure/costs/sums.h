@@ -2,7 +2,7 @@
  * parts */
 #pragma once
 
-#include "measure/costs/rows.h"
+#include "measure/rows.h"
 #include "stats/tally.h"
 
 /* ---- what counters of energy say of a run, of its steps and of their kinds ---- */

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "core/inside.h"
+#include "core/frames.h"
 #include "measure/fold/walk.h"
 
 /* ---- the counters' timelines, by the id of their name ---- */

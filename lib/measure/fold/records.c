@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "comm/model/communicator.h"
-#include "core/inside.h"
+#include "core/frames.h"
 #include "measure/fold/fold.h"
 #include "measure/fold/walk.h"
 #include "measure/steps/steps.h"

@@ -1,6 +1,6 @@
 #include "measure/fold/walk.h"
 
-#include "core/cursor.h"
+#include "core/ring.h"
 #include "core/registry.h"
 #include "core/thin.h"
 #include "core/thread.h"

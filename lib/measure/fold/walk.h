@@ -1,7 +1,7 @@
 /* lib/measure/fold/walk.h - a walk through a thread's records, in the order of writing */
 #pragma once
 
-#include "core/cursor.h"
+#include "core/ring.h"
 #include "core/thread.h"
 #include "measure/fold/fold.h"
 
@@ -12,7 +12,7 @@
  * the handler has recorded will be overwritten. If it has been folded by then, the head lies behind
  * what has been folded, which in a ring looks as if the ring were nearly full, of records of the
  * round before. These are recognised by their time. In a segment, and in a ring until its owner
- * comes round in it, nothing lies ahead but zeros (core/spare.h). So it is with a turn's end. If it
+ * comes round in it, nothing lies ahead but zeros (core/ring.h). So it is with a turn's end. If it
  * steps on again before the next round, a record of two slots may lie across the place where
  * folding goes on, or ends: the slot that is met there is no record (pki_is_record), and no region
  * either.

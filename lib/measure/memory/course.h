@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "measure/memory/rows.h"
+#include "measure/rows.h"
 #include "measure/timeline.h"
 #include "stats/tally.h"
 

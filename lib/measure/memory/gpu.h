@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "measure/memory/rows.h"
+#include "measure/rows.h"
 
 /* ---- what is allocated on devices, by address ---- */
 

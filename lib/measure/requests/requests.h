@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "core/request_record.h"
+#include "core/record.h"
 #include "measure/summary.h"
 
 #define PKI_REQUEST_CELLS (64 * 4)

@@ -14,7 +14,7 @@
  */
 #pragma once
 
-#include "measure/steps/state.h"
+#include "measure/steps/steps.h"
 
 typedef struct pki_steps_part_region {
     uint32_t id, kind;

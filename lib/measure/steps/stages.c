@@ -6,7 +6,7 @@
 #include "base/compiler.h"
 #include "base/memory.h"
 #include "core/seats.h"
-#include "measure/steps/state.h"
+#include "measure/steps/steps.h"
 #include "measure/summary.h"
 
 /* ---- what each stage of the loop took, step by step, in bounded room ---- */

@@ -5,7 +5,7 @@
 
 #include "core/names.h"
 #include "measure/shape_words.h"
-#include "measure/window/utilisation.h"
+#include "measure/window/seal.h"
 #include "measure/window/window.h"
 
 /* ---- what a line of windows consists of, in that order ---- */

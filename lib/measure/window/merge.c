@@ -12,8 +12,7 @@
 #include "measure/thinning.h"
 #include "measure/verdict/verdict.h"
 #include "measure/whole_run.h"
-#include "measure/window/named.h"
-#include "measure/window/utilisation.h"
+#include "measure/window/seal.h"
 #include "measure/window/window.h"
 #include "stats/series.h"
 

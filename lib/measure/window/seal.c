@@ -1,11 +1,361 @@
 #include "measure/window/seal.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "core/names.h"
-#include "measure/window/difference.h"
+#include "measure/fold/fold.h"
+#include "measure/machine/roofline.h"
+#include "measure/shape.h"
+#include "measure/window/window.h"
+
+/* ---- what a region or a counter has more than at the last cut ---- */
+
+/* Beside each distribution stands what it held when it was cut last; the difference becomes a
+ * window's row. Only the extremes cannot be subtracted: tables keep those since the last cut apart.
+ *
+ * Under the fold lock. Threads enter the calls that they lose meanwhile, each in the sums first and
+ * in its bucket last (stats/slot.h), so a row may have one half of such a call and a later row the
+ * other. The rows' sum is exact all the same, but for a thread that is still losing a call when the
+ * last window is cut: the report, made a moment later, may have more of it. */
+
+/* What a name's distribution held at the last cut. */
+typedef struct pki_held {
+    uint64_t count, sum, min, max, squares_low, squares_high, self, bytes, flops, untimed, spread;
+    uint64_t in_table; /* of count, in the table of all: the rest is lost calls' */
+    uint64_t merged;   /* of these, calls that threads which have ended had lost */
+    bool waited;       /* last time there were only halves of lost calls */
+    pki_tally buckets; /* of a counter: all of it */
+} pki_held;
+
+/* ---- of a region ---- */
+
+/* Nothing has come since then. any_lost: threads have counted lost calls, of whatever name. */
+/* Without a call since then, and without lost ones that might have come, there is nothing to do. */
+static bool pki_held_is_idle_region(const pki_held *h, const pki_slot *slot, bool any_lost)
+{
+    return !any_lost && (!slot || (slot->count == h->in_table && slot->self == h->self &&
+                                   slot->bytes == h->bytes && slot->flops == h->flops));
+}
+
+static uint64_t held_at(const pki_tally *buckets, uint32_t key, size_t *at)
+{
+    while (*at < buckets->used && buckets->buckets[*at].key < key)
+        ++*at;
+    return *at < buckets->used && buckets->buckets[*at].key == key ? buckets->buckets[*at].count
+                                                                   : 0;
+}
+
+static bool make_room(pki_tally *tally, size_t count)
+{
+    return pki_array_fit(&tally->buckets, &tally->room, count + 1, sizeof *tally->buckets);
+}
+
+/* What is in the buckets now, and what of it is new; both are empty. False without memory. */
+static bool split_buckets(const pk_stats *stats, const pki_tally *before, pki_tally *now,
+                          pki_tally *more)
+{
+    uint16_t used[PK_STATS_BUCKETS];
+    size_t count = pki_stats_used(stats, used), at = 0;
+    if (!make_room(now, count) || !make_room(more, count))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t calls = stats->buckets[used[i]], fresh = calls - held_at(before, used[i], &at);
+        now->buckets[now->used++] = (pki_tally_bucket){calls, used[i]};
+        if (fresh)
+            more->buckets[more->used++] = (pki_tally_bucket){fresh, used[i]};
+    }
+    return true;
+}
+
+static uint64_t calls_in(const pki_tally *tally)
+{
+    uint64_t calls = 0;
+    for (size_t i = 0; i < tally->used; i++)
+        calls += tally->buckets[i].count;
+    return calls;
+}
+
+/* own: calls that were folded, which are whole. A lost call may never get its bucket, for want of
+ * memory: it waits once. */
+static bool must_wait(pki_held *h, uint64_t own, uint64_t count, const pki_tally *buckets)
+{
+    h->waited = !h->waited && own == 0 && (count == 0) != (buckets->used == 0);
+    return h->waited;
+}
+
+/* The table of all has the extremes since the last cut. Of lost calls, which their threads count,
+ * those of all time are known: exactly where they are new, else to a bucket. */
+static void find_extremes(const pki_slot *slot, uint64_t own, const pki_held *h,
+                          const pk_stats *stats, pki_window_sum *out)
+{
+    bool lower = !h->count || stats->min < h->min, higher = !h->count || stats->max > h->max;
+    out->min = own ? slot->min : UINT64_MAX;
+    out->max = own ? slot->max : 0;
+    if (calls_in(&out->buckets) > own) {
+        const pki_tally_bucket *b = out->buckets.buckets;
+        uint64_t low = (uint64_t)pki_bucket_begin(b[0].key);
+        uint64_t high = (uint64_t)pki_bucket_begin(b[out->buckets.used - 1].key + 1) - 1;
+        out->min = PKI_MIN(out->min, PKI_MAX(low, stats->min));
+        out->max = PKI_MAX(out->max, PKI_MIN(high, stats->max));
+    }
+    bool unknown = out->min > out->max; /* lost calls without a bucket */
+    out->min = lower || unknown ? stats->min : out->min;
+    out->max = higher || unknown ? stats->max : out->max;
+}
+
+static void difference(const pk_stats *stats, const pki_held *h, pki_window_sum *out)
+{
+    out->count = stats->count - h->count;
+    out->sum = stats->sum - h->sum;
+    out->thinned = (pki_window_thinned){stats->untimed - h->untimed, stats->spare[2] - h->spread};
+    out->squares_low = stats->spare[0] - h->squares_low;
+    out->squares_high = stats->spare[1] - h->squares_high - (stats->spare[0] < h->squares_low);
+}
+
+/* Calls that were folded since the last cut: nobody enters them meanwhile. */
+static uint64_t own_calls(const pki_held *h, const pki_slot *slot)
+{
+    return slot ? slot->count - h->in_table - (slot->merged - h->merged) : 0;
+}
+
+/* It goes down only where the calls of a thread that has ended find no memory in the table of all
+ * (fold/fold.c). */
+static uint64_t more_self(const pk_stats *stats, pki_held *h)
+{
+    uint64_t self = stats->self - h->self;
+    if (self >> 63)
+        return 0;
+    h->self = stats->self;
+    return self;
+}
+
+/* What is there whether or not there was a call. */
+static void take_work(pki_held *h, const pk_stats *stats, const pki_slot *slot,
+                      pki_window_region *row)
+{
+    row->self = more_self(stats, h);
+    row->bytes = stats->bytes - h->bytes;
+    row->flops = stats->flops - h->flops;
+    h->bytes = stats->bytes;
+    h->flops = stats->flops;
+    h->in_table = slot ? slot->count : 0;
+    h->merged = slot ? slot->merged : 0;
+}
+
+static void hold(pki_held *h, const pk_stats *stats, pki_tally *buckets)
+{
+    pki_tally_finish(&h->buckets);
+    h->buckets = *buckets;
+    h->count = stats->count;
+    h->sum = stats->sum;
+    h->min = stats->min;
+    h->max = stats->max;
+    h->squares_low = stats->spare[0];
+    h->squares_high = stats->spare[1];
+    h->spread = stats->spare[2];
+    h->untimed = stats->untimed;
+}
+
+/* The row, and from now on what is in it is held. Where there are only halves of lost calls the row
+ * is empty, once, unless it is the last: the other halves should be there at the next cut. False:
+ * no memory; the row is to be finished, and what is in it comes with a later window. slot, values:
+ * in the fold's table of all; NULL: not there. */
+static bool pki_held_cut_region(pki_held *h, pki_fold *fold, uint32_t id, pki_slot *slot, bool last,
+                                pki_window_region *row)
+{
+    static pk_stats scratch; /* large, so emptied where it was used alone; under the fold lock */
+    pk_stats *stats = &scratch;
+    pki_tally now = {0};
+    pki_stats_again(stats);
+    pki_fold_stats(fold, id, stats);
+    *row = (pki_window_region){.id = id, .kind = pki_name_kind(id)};
+    difference(stats, h, &row->exact);
+    if (!split_buckets(stats, &h->buckets, &now, &row->exact.buckets)) {
+        pki_tally_finish(&now);
+        return false;
+    }
+    uint64_t own = own_calls(h, slot);
+    bool wait = must_wait(h, own, row->exact.count, &row->exact.buckets) && !last;
+    wait |= stats->count < h->count; /* calls have moved to "too many names" (fold/fold.c) */
+    if (wait || (!row->exact.count && !row->exact.buckets.used)) {
+        pki_tally_finish(&now);
+        pki_tally_finish(&row->exact.buckets);
+        row->exact = (pki_window_sum){0}; /* nor is what there is of its sums held */
+    } else {
+        find_extremes(slot, own, h, stats, &row->exact);
+        hold(h, stats, &now);
+        if (slot)
+            pki_slot_seal(slot);
+    }
+    if (!wait)
+        take_work(h, stats, slot, row);
+    return true;
+}
+
+/* ---- of a counter ---- */
+
+static void find_value_extremes(const pki_values *v, uint64_t own, const pki_held *h,
+                                const pki_value_stats *now, pki_tally *out)
+{
+    double min = own ? v->min_since : INFINITY, max = own ? v->max_since : -INFINITY;
+    const pki_moments *all = &now->tally.moments, *before = &h->buckets.moments;
+    if (calls_in(out) > own) {
+        double low = pki_key_begin(out->buckets[0].key);
+        double high = pki_key_begin(out->buckets[out->used - 1].key + 1);
+        min = PKI_MIN(min, PKI_MAX(low, all->min));
+        max = PKI_MAX(max, PKI_MIN(high, all->max));
+    }
+    bool unknown = min > max;
+    out->moments.min = unknown || !before->count || all->min < before->min ? all->min : min;
+    out->moments.max = unknown || !before->count || all->max > before->max ? all->max : max;
+}
+
+static bool pki_held_is_idle_counter(const pki_held *h, const pki_values *v, bool any_lost)
+{
+    return !any_lost && (!v || v->moments.count == h->in_table);
+}
+
+static bool pki_held_cut_counter(pki_held *h, pki_fold *fold, uint32_t id, pki_values *v, bool last,
+                                 pki_window_counter *row)
+{
+    pki_value_stats now = {0};
+    uint64_t own = v ? v->moments.count - h->in_table - (v->merged - h->merged) : 0;
+    *row = (pki_window_counter){.id = id};
+    if (!pki_fold_values(fold, id, &now) ||
+        !pki_tally_difference(&now.tally, &h->buckets, &row->exact)) {
+        pki_tally_finish(&now.tally);
+        return false;
+    }
+    bool wait = must_wait(h, own, row->exact.moments.count, &row->exact) && !last;
+    wait |= now.tally.moments.count < h->buckets.moments.count; /* as above, and they are gone */
+    h->in_table = v ? v->moments.count : 0;
+    h->merged = v ? v->merged : 0;
+    if (wait || (!row->exact.moments.count && !row->exact.used)) {
+        pki_tally_finish(&now.tally);
+        pki_tally_finish(&row->exact);
+        return true;
+    }
+    row->last = now.last;
+    find_value_extremes(v, own, h, &now, &row->exact);
+    if (row->exact.moments.count == 0) { /* of sums without a count nothing is held */
+        row->exact.moments = (pki_moments){0};
+        now.tally.moments = h->buckets.moments;
+    }
+    pki_tally_finish(&h->buckets);
+    h->buckets = now.tally;
+    if (v)
+        pki_values_seal(v);
+    return true;
+}
+
+static void pki_held_finish(pki_held *h)
+{
+    pki_tally_finish(&h->buckets);
+}
+
+/* ---- numbers for names of a kind, in the order in which they come ---- */
+
+/* FNV-1a */
+static uint32_t hash_of(const char *name, uint32_t kind)
+{
+    uint32_t hash = 2166136261u ^ kind;
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return hash;
+}
+
+/* Where it stands, or would. */
+static size_t slot_of(const pki_named *n, const char *name, uint32_t kind)
+{
+    size_t at = hash_of(name, kind) & (n->places - 1);
+    while (n->numbers[at]) {
+        const pki_named_name *there = &n->names[n->numbers[at] - 1];
+        if (there->kind == kind && strcmp(there->name, name) == 0)
+            break;
+        at = (at + 1) & (n->places - 1);
+    }
+    return at;
+}
+
+static bool grow(pki_named *n)
+{
+    pki_named larger = *n;
+    if (2 * (n->count + 1) <= n->places)
+        return true;
+    larger.places = n->places ? 2 * n->places : 64;
+    larger.numbers = calloc(larger.places, sizeof *larger.numbers);
+    if (!larger.numbers)
+        return false;
+    for (size_t i = 0; i < n->count; i++)
+        larger.numbers[slot_of(&larger, n->names[i].name, n->names[i].kind)] = (uint32_t)i + 1;
+    free(n->numbers);
+    *n = larger;
+    return true;
+}
+
+uint32_t pki_named_find(pki_named *n, const char *name, uint32_t kind)
+{
+    if (!grow(n))
+        return UINT32_MAX;
+    size_t at = slot_of(n, name, kind);
+    if (n->numbers[at])
+        return n->numbers[at] - 1;
+    if (!pki_array_fit(&n->names, &n->room, n->count + 1, sizeof *n->names))
+        return UINT32_MAX;
+    char *copy = strdup(name);
+    if (!copy)
+        return UINT32_MAX;
+    n->names[n->count] = (pki_named_name){copy, kind};
+    n->numbers[at] = (uint32_t)++n->count;
+    return (uint32_t)n->count - 1;
+}
+
+void pki_named_finish(pki_named *n)
+{
+    for (size_t i = 0; i < n->count; i++)
+        free(n->names[i].name);
+    free(n->names);
+    free(n->numbers);
+    *n = (pki_named){0};
+}
+
+/* ---- the steps' operations of a window, and of windows together ---- */
+
+void pki_window_work(pki_window_steps *steps)
+{
+    pki_step_work all = steps->exact.tail.work;
+    for (size_t i = 0; i < steps->exact.head_count; i++)
+        pki_step_work_add(&all, &steps->exact.head[i].step.work);
+    steps->utilisation = (pki_utilisation){
+        .steps = all.steps, .time = all.time, .model = all.model, .hardware = all.hardware};
+}
+
+bool pki_peak_update(pki_utilisation *kept, const pki_window *window)
+{
+    const pki_utilisation *u = &window->steps.utilisation;
+    if (!u->steps || !u->source || !u->precision)
+        return true;
+    pki_shape_finish(&pki_utilisation_shape, kept);
+    *kept = (pki_utilisation){
+        .peak = u->peak, .precision = strdup(u->precision), .source = strdup(u->source)};
+    return kept->precision && kept->source;
+}
+
+bool pki_peak_apply(const pki_utilisation *kept, pki_utilisation *sums)
+{
+    pki_peak peak = {.flops = kept->peak};
+    if (!kept->source)
+        return true;
+    snprintf(peak.precision, sizeof peak.precision, "%s", kept->precision);
+    snprintf(peak.source, sizeof peak.source, "%s", kept->source);
+    return pki_utilisation_fill(sums, &peak);
+}
+
+/* ---- cutting a run's figures into windows, while it goes on ---- */
 
 #define WAITING_MOST 64u                      /* windows */
 #define WAITING_BYTES_MOST ((size_t)16 << 20) /* of them all, about; but one may always wait */

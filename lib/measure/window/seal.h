@@ -1,6 +1,48 @@
-/* lib/measure/window/seal.h - cutting a run's figures into windows, while it goes on.
- *
- * A window is the difference between what the distributions hold at its two ends, taken under the
+/* lib/measure/window/seal.h - cutting a run's figures into windows, while it goes on */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "measure/fold/fold.h"
+#include "measure/window/window.h"
+
+/* ---- numbers for names of a kind, in the order in which they come ---- */
+
+typedef struct pki_named_name {
+    char *name;
+    uint32_t kind;
+} pki_named_name;
+
+/* All zero is empty. */
+typedef struct pki_named {
+    size_t count, room;
+    pki_named_name *names; /* by number */
+    size_t places;         /* of the hash table, a power of two */
+    uint32_t *numbers;     /* from 1; 0: a free place */
+} pki_named;
+
+/* Its number, a new one if need be. UINT32_MAX without memory. */
+uint32_t pki_named_find(pki_named *named, const char *name, uint32_t kind);
+
+void pki_named_finish(pki_named *named);
+
+/* ---- the steps' operations of a window, and of windows together ---- */
+
+/* Of a window whose exact figures are there: the sums, without a peak. */
+void pki_window_work(pki_window_steps *steps);
+
+/* The last peak that a window has named: it is of the process, and not added up. False without
+ * memory. */
+bool pki_peak_update(pki_utilisation *kept, const pki_window *window);
+
+/* Into the sums of all windows. False without memory. */
+bool pki_peak_apply(const pki_utilisation *kept, pki_utilisation *sums);
+
+/* ---- cutting a run's figures into windows, while it goes on ---- */
+
+/* A window is the difference between what the distributions hold at its two ends, taken under the
  * fold lock: at the end of a step, before anything behind it is folded, or between two rounds of
  * the collector. Taking it costs some hundred nanoseconds for each region that had a call in it,
  * and nothing in between; names, percentiles, verdicts and text are made afterwards, by whoever
@@ -10,12 +52,7 @@
  * cut and goes on: nothing is lost, the window is longer than was asked for.
  *
  * Threads: all but pki_seal_pop under the fold lock; that takes it.
- * Failure: without memory the window is not cut, or a region's calls come with a later one.
- */
-#pragma once
-
-#include "measure/fold/fold.h"
-#include "measure/window/window.h"
+ * Failure: without memory the window is not cut, or a region's calls come with a later one. */
 
 /* From now on, windows of so many steps, or so many ns, whichever ends first; 0: not by that.
  * Replaces what there was; both 0 ends it. */

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "comm/model/communicator.h"
 #include "core/names.h"
-#include "core/request_record.h"
+#include "core/record.h"
 #include "out/emit.h"
 
 static char *pki_chrome_put_request(char *p, const pki_record *record, const pki_record *more);

@@ -6,7 +6,7 @@
 
 #include "comm/figures/figures.h"
 #include "measure/shape.h"
-#include "out/json_shape.h"
+#include "out/json_write.h"
 #include "out/report/report.h"
 #include "out/report/sections.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "measure/thinning.h"
-#include "out/json_shape.h"
+#include "out/json_write.h"
 #include "stats/slot.h"
 
 bool pki_window_line_begin(pki_window_line *l, pki_window *window)

@@ -15,7 +15,7 @@
 #include "history/format.h"
 #include "measure/shape.h"
 #include "out/file.h"
-#include "out/json_shape.h"
+#include "out/json_write.h"
 #include "session/activity.h"
 #include "session/report/run.h"
 

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "capture/capture.h"
-#include "core/inside.h"
+#include "core/frames.h"
 #include "session/activity.h"
 #include "session/captures/capture_file.h"
 #include "session/collector/collect.h"

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/process.h"
-#include "core/inside.h"
+#include "core/frames.h"
 #include "measure/figure.h"
 #include "session/backend.h"
 #include "session/collector/drain.h"

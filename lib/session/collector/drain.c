@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "core/close.h"
-#include "core/cursor.h"
+#include "core/frames.h"
+#include "core/ring.h"
 #include "measure/fold/walk.h"
 #include "out/chrome/events.h"
 #include "session/captures/captures.h"
@@ -23,7 +23,7 @@
 
 /* A ring of 2 MiB holds 65,536 records: at 5 million a second 13 ms, and a file system may take
  * longer than that for one write, now and then. So where a thread fills its ring within 100 ms and
- * a trace or a history is kept, spare segments (core/spare.h) are made that together hold a quarter
+ * a trace or a history is kept, spare segments (core/ring.h) are made that together hold a quarter
  * of a second of what such threads record; and some where the collector finds a ring half full,
  * whatever the reason, twice what it finds at once where that is more. They are a sixteenth of the
  * arena at most (64 MiB by default), and given back to the system when none has been wanted for a

@@ -11,7 +11,7 @@
 #include "core/names.h"
 #include "core/phase.h"
 #include "core/registry.h"
-#include "core/sampler.h"
+#include "core/events.h"
 #include "measure/costs/sums.h"
 #include "measure/fold/fold.h"
 #include "session/session.h"

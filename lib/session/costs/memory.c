@@ -15,7 +15,7 @@
 #include "base/files.h"
 #include "base/loader.h"
 #include "core/counter.h"
-#include "core/innermost.h"
+#include "core/frames.h"
 #include "core/names.h"
 #include "core/registry.h"
 #include "measure/memory/course.h"

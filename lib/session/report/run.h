@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "measure/environment.h"
+#include "measure/rows.h"
 #include "measure/summary.h"
 #include "session/options/config.h"
 #include "session/session.h"

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "measure/cpu_side.h"
+#include "measure/rows.h"
 
 /* ---- what of the processors the process may have, and what it has ---- */
 

@@ -42,7 +42,7 @@ uint32_t pki_output_in_preparation(const pki_session *s);
 /* Puts what has been prepared in force, and gives the rings' owners back what has been taken. */
 void pki_output_commit(pki_session *s);
 
-/* The same on a thread of the program: a turn (core/cursor.h) that has been read, megabytes to be
+/* The same on a thread of the program: a turn (core/ring.h) that has been read, megabytes to be
  * zeroed, is left to the next commit. */
 void pki_output_commit_little(pki_session *s);
 

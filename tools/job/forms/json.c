@@ -11,7 +11,7 @@
 #include "job/forms/json.h"
 #include "job/figures/life.h"
 #include "job/figures/spent.h"
-#include "out/json_shape.h"
+#include "out/json_write.h"
 
 static void put_rank_number(pki_json *j, const char *key, int32_t rank)
 {
