@@ -1,5 +1,4 @@
-"""job.py PK GOLDEN CHROMIUM_FOLDER JOB_FILES - the page of `pk job --html` in headless Chromium, of 4, 8 and 4,096 forged ranks. Exit status 77: there is
-no browser here, or this pk was built without charts."""
+"""job.py PK GOLDEN BROWSER FORGE page|data - the page of `pk job --html` in a headless browser, and the data in it."""
 
 import json
 import os
@@ -8,14 +7,273 @@ import sys
 import tempfile
 import unittest
 
-from opened import Pages, chromium, scene
 import job_kit as kit
-from job_measured import Measured
-from job_room import JobRoom
+from opened import BROKEN, Pages, UNTOLD, chromium, scene
 
 PK, FORGE = map(os.path.abspath, (sys.argv[1], sys.argv[4]))
+
+
+# ---- what is in the page of `pk job --html` ----
+
+# The job as in --json, the heat map as the ranks' files have it, nothing beyond its bounds. Exit
+# status 77: this pk was built without charts.
+
+
+class JobData(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def forged(self, **numbers):
+        slow = kit.forge(FORGE, self.path("job"), **numbers)
+        page = kit.page(PK, self.path("page.html"), self.path("job"))
+        wanted = json.loads(kit.pk_job(PK, "--json", self.path("job")).stdout)
+        return slow, page, wanted
+
+    def check_ranks(self, drawn, wanted):
+        """Each rank's figures beside those of all of them."""
+        self.assertEqual(len(drawn["rank_stages"]), len(wanted["ranks"]))
+        for k, at in enumerate(drawn["stages"]):
+            spread, column = wanted["stages"][at]["per_step"], [row[k] for row in drawn["rank_stages"]]
+            there = [ns for ns in column if ns is not None]
+            self.assertEqual(len(there), spread["ranks"])
+            if there:
+                self.assertAlmostEqual(max(there), spread["max"], delta=1)
+                self.assertAlmostEqual(min(there), spread["min"], delta=1)
+                self.assertAlmostEqual(sum(there) / len(there), spread["mean"], delta=1)
+        for k in range(len(drawn["rank_regions"][0])):
+            spread, column = wanted["regions"][k]["self"], [row[k] for row in drawn["rank_regions"]]
+            self.assertEqual(column[wanted["ranks"].index(next(r for r in wanted["ranks"] if r["rank"] == spread["max_rank"]))], max(column))
+            self.assertAlmostEqual(max(column), spread["max"], delta=1)
+
+    def check_heat(self, heat, per_row):
+        ranks = sorted((kit.Rank(path) for path in kit.files(self.path("job"))), key=lambda rank: rank.rank)
+        self.assertTrue(heat["by_work"])
+        self.assertEqual((heat["ranks_per_row"], heat["blocks_per_column"]), (per_row, 1))
+        self.assertEqual(heat["first_steps"], [block[0] for block in ranks[0].blocks])
+        self.assertEqual([row[0] for row in heat["ranks"]], list(range(0, len(ranks), per_row)))
+        for name, figure in ("step", kit.Rank.step), ("own", kit.Rank.own):
+            shown, wanted = kit.cells(heat[name]), kit.heat_of(ranks, figure, per_row)
+            self.assertEqual(len(shown), len(wanted))
+            self.assertLessEqual(max(abs(a - b) for a, b in zip(shown, wanted)), 1, name)
+        for k, stage in enumerate(ranks[0].stages):
+            self.assertGreater(ranks[0].stage(k), 0, stage)
+
+    def test_the_data_is_the_job(self):
+        for ranks in 4, 8:
+            with self.subTest(ranks=ranks):
+                self.setUp()
+                _, page, wanted = self.forged(ranks=ranks, culprits=1, slow=0.1, per_host=4, regions=5, calls=50)
+                self.assertEqual(kit.embedded(page, "job"), wanted)
+                drawn = kit.embedded(page, "drawn")
+                self.check_ranks(drawn, wanted)
+                self.check_heat(drawn["heat"], 1)
+
+    def test_4096_ranks(self):
+        slow, page, wanted = self.forged(ranks=4096, culprits=2, slow=0.2, per_host=8, regions=12, calls=5)
+        self.assertLess(os.path.getsize(page), 2_200_000)
+        self.assertEqual(kit.embedded(page, "job"), wanted)
+        drawn = kit.embedded(page, "drawn")
+        self.check_ranks(drawn, wanted)
+        self.check_heat(drawn["heat"], 11)
+        self.assertEqual(len(drawn["heat"]["ranks"]), 373)
+        for rank in slow:
+            self.assertEqual(drawn["heat"]["ranks"][rank // 11][2], rank)
+
+    def test_what_is_left_out_is_counted(self):
+        """More ranks than are listed, more regions than are in the tables."""
+        slow, page, wanted = self.forged(ranks=4200, culprits=1, slow=0.3, steps=30)
+        job, drawn = kit.embedded(page, "job"), kit.embedded(page, "drawn")
+        self.assertEqual((job["job"]["ranks"], len(job["ranks"]), len(drawn["rank_stages"])), (4200, 4096, 4096))
+        numbers = [rank["rank"] for rank in job["ranks"]]
+        self.assertEqual(numbers, sorted(numbers))
+        self.assertIn(slow[0], numbers)
+        left = [rank["late"] for rank in wanted["ranks"] if rank["rank"] not in set(numbers)]
+        self.assertLessEqual(max(left), min(rank["late"] for rank in job["ranks"]))
+        self.assertEqual(job["verdicts"], wanted["verdicts"])
+
+    def test_many_regions(self):
+        _, page, wanted = self.forged(ranks=4, regions=250, calls=5)
+        job, drawn = kit.embedded(page, "job"), kit.embedded(page, "drawn")
+        self.assertEqual((len(job["regions"]), drawn["totals"]["regions"]), (200, 250))
+        self.assertEqual(job["regions"], wanted["regions"][:200])
+        self.assertEqual([len(row) for row in drawn["rank_regions"]], [200] * 4)
+
+    def test_of_one_rank_or_without_steps(self):
+        kit.forge(FORGE, self.path("one"), ranks=1)
+        kit.page(PK, self.path("one.html"), self.path("one"))
+        kit.forge(FORGE, self.path("none"), ranks=4, steps=0, regions=2, calls=5)
+        page = kit.page(PK, self.path("none.html"), self.path("none"))
+        self.assertNotIn("heat", kit.embedded(page, "drawn"))
+
+    def test_to_standard_output(self):
+        kit.forge(FORGE, self.path("job"), ranks=4)
+        page = kit.page(PK, self.path("page.html"), self.path("job"))
+        done = kit.pk_job(PK, "--html", "-", self.path("job"))
+        with open(page, encoding="utf-8") as file:
+            # But for the way from the page to the files.
+            self.assertEqual(done.stdout.split('{"base":')[0], file.read().split('{"base":')[0])
+        self.assertTrue(done.stdout.endswith("</html>\n"))
+
+    def test_what_is_wrong_is_said(self):
+        kit.forge(FORGE, self.path("job"), ranks=2)
+        job = self.path("job")
+        for arguments, says in ((["--html", "x.html", "--json", job], "--html or --json"), (["--html", "x.html", "--against", self.path("gone"), job], "gone"),
+                                (["--html", "x.html", "--against-steps", "900-950", job], "900-950"), (["--html"], "--html needs a file"),
+                                (["--html", "/nowhere/x.html", job], "/nowhere/x.html: No such"), (["--html", self.folder, job], "is a directory"),
+                                (["--html", "x.html", self.path("gone")], "gone")):
+            done = kit.pk_job(PK, *arguments, cwd=self.folder)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
+            self.assertIn(says, done.stderr)
+        self.assertFalse(os.path.exists(self.path("x.html")))
+
+
+# ---- on the page of a job ----
+
+# Events of calls and memory of devices, over its ranks and beside another job's.
+
+CELLS = "[...document.querySelectorAll('{} tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
+
+
+def counted(rank, ipc):
+    return {"region": "backward", "calls": 100, "sampled": 20, "missed": 0, "time": 10 ** 8, "instructions": 1e6 * ipc, "instructions_error": 0,
+            "cycles": 1e6, "cycles_error": 0, "cache_misses": -1, "branch_misses": -1, "ipc": ipc + rank / 10, "ipc_error": 0.04,
+            "cache_misses_per_1000": -1, "branch_misses_per_1000": -1, "processor_time": -1, "slots": 4e6, "retiring": ipc / 4, "retiring_error": 0.01,
+            "bad_speculation": 0.1, "bad_speculation_error": 0.01, "frontend_bound": 0.2, "frontend_bound_error": -1,
+            "backend_bound": 0.7 - ipc / 4, "backend_bound_error": 0.01}
+
+
+class Measured:
+    def forged(self, folder, ipc, forge):
+        kit.forge(forge, folder, ranks=4)
+        for path in kit.files(folder):
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+            rank = report["run"]["rank"]
+            report["events"] = {"asked": 1, "why_not_hardware": "", "rows": [counted(rank, ipc)]}
+            report["gpu_memory"] = {"asked": 1, "why_not": "", "places": [{"place": "gpu0", "peak": 10 ** 9 * (rank + 1), "most_held": 4 * 10 ** 9},
+                                                                         {"place": "host", "peak": 7}]}
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(report, file, separators=(",", ":"))
+
+    def test_events_and_memory_of_devices(self):
+        before, now, path = (os.path.join(self.folder, name) for name in ("slower", "faster", "events.html"))
+        self.forged(before, 2, self.forge)
+        self.forged(now, 2.5, self.forge)
+        kit.pk_job(self.pk, "--html", path, "--against", before, now)
+        job = json.loads(kit.pk_job(self.pk, "--json", "--against", before, now).stdout)
+        self.assertEqual(job["costs"]["device_memory"]["job"], 10 ** 10)
+        self.assertEqual(job["costs"]["device_taken"]["by_rank"]["max"], 4 * 10 ** 9)
+        self.assertAlmostEqual(job["costs"]["device_memory"]["by_rank"]["imbalance"], 0.6)
+        page = self.open(path)
+        self.sound(page)
+        shown = page.ask(CELLS.format("#events"))
+        self.assertEqual(shown[0][:3] + shown[0][7:], ["backward", "20.0\u202f%", "IPC", "2.80", "rank 3", "5.7\u202f%"])
+        self.assertRegex(shown[0][3], r"\A2\.65 ±\u202f0\.75\u202f%\Z")
+        self.assertEqual(shown[1][:4], ["", "", "Instructions", "2.50\u202fM exact"])
+        self.assertEqual(shown[2][2:4], ["Retiring", "62.5\u202f% ±\u202f0.50\u202f%"])
+        self.assertEqual(shown[4][3], "20.0\u202f%")
+        rows = [cells for cells in page.ask(CELLS.format("#against .card:nth-of-type(2)"))]
+        self.assertEqual([row[1] for row in rows], ["IPC", "Instructions", "Retiring", "Bad speculation", "Front-end bound", "Back-end bound"])
+        self.assertEqual(rows[2][2:], ["50.0\u202f% ±\u202f0.50\u202f%", "62.5\u202f% ±\u202f0.50\u202f%", "+25.0\u202f%"])
+        self.assertEqual([row[4] for row in rows[3:5]], ["within the errors"] * 2)
+        self.assertEqual((rows[0][0], rows[0][4]), ("backward", "+23.3\u202f%"))
+        costs = {cells[0]: cells for cells in page.ask(CELLS.format("#costs"))}
+        self.assertEqual(costs["Device memory at most"][5:], ["4.00\u202fGB", "rank 3", "60.0\u202f%"])
+        self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|\[object")
+        page.close()
+
+
+# ---- what the page of a job does where there is little room ----
+
+# Long names, narrow screens.
+
+FULL = "document.documentElement.scrollWidth"
+
+
+class JobRoom:
+    def long_names(self):
+        folder = os.path.join(self.folder, "long")
+        kit.forge(self.forge, folder, ranks=4, culprits=1, slow=0.2, regions=2, calls=5)
+        for path in kit.files(folder):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            for i, name in enumerate(("backward", "region 1", "node0", "train")):
+                text = text.replace(f'"{name}"', f'"{"n" * 5000}{i}{"m" * 5000}"')
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        return kit.page(self.pk, folder + ".html", folder)
+
+    def test_long_names_stay_in_the_page(self):
+        path = self.long_names()
+        for width in 390, 1280:
+            with self.subTest(width=width):
+                page = self.open(path, width=width, height=800)
+                page.frames()
+                self.sound(page)
+                self.assertEqual(page.ask(FULL), width)
+                page.close()
+
+    def with_operations(self, ranks):
+        """A communicator with a long name, and messages on it."""
+        folder = os.path.join(self.folder, "operations")
+        kit.forge(self.forge, folder, ranks=ranks, report=1)
+        for rank, path in enumerate(kit.files(folder)):
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+            report["comm"] = scene.collectives(random.Random(rank))
+            for row in report["comm"]["communicators"]:
+                row["library"] = "MPI"
+            report["comm"]["communicators"][0]["name"] = "MPI_COMM_WORLD messages"
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(report, file)
+        return kit.page(self.pk, folder + ".html", folder), json.loads(kit.pk_job(self.pk, "--json", folder).stdout)
+
+    def test_operations_fit_the_screen(self):
+        """A communicator's name stands above its operations and not in each, so the last columns are on the page."""
+        path, job = self.with_operations(4)
+        page = self.open(path, width=1280, height=800)
+        page.frames(3)
+        card = "#communication .card:nth-of-type(2)"
+        wide, room, groups = page.ask(f"(() => {{ const area = document.querySelector('{card} .scroll'); return [area.scrollWidth, area.clientWidth,"
+                                      f"[...area.querySelectorAll('tr.group')].map((row) => row.textContent)]; }})()")
+        self.assertLessEqual(wide, room)
+        named = [f"MPI {comm['name']}" for comm in job["communicators"]]
+        self.assertEqual(groups, [named[i] for i in sorted({row["communicator"] for row in job["operations"]})])
+        self.assertEqual(page.ask(UNTOLD), [])
+        page.close()
+        page = self.open(path, width=390, height=800, mobile=True)
+        page.frames(3)
+        self.assertEqual((page.ask(UNTOLD), page.ask(BROKEN), page.ask(FULL)), ([], [], 390))
+        page.close()
+
+    def test_figures_of_a_small_matrix(self):
+        """Four ranks: each pair's bytes stand in its cell; 300 have no room for that."""
+        for ranks in 4, 300:
+            folder, page, job = self.talking(f"figures{ranks}", ranks, 2)
+            page.close()
+            page = self.open_watched(folder + ".html", width=1280, height=800)
+            page.frames(3)
+            shown = page.ask("written.filter((w) => w.canvas === document.querySelector('#matrix canvas')).map((w) => w.text)")
+            sent = [f"{kit.digits(size / 1000)}\u202fkB" for _, _, _, size, _ in job["messages"]["matrix"]]
+            self.assertEqual({text for text in shown if text}, set(sent) if ranks == 4 else set())
+            page.close()
+
+
+# ---- the page of `pk job --html` in headless Chromium, of 4, 8 and 4,096 forged ranks ----
+
+# Exit status 77: there is no browser here, or this pk was built without charts.
+
 TOLD = "document.querySelector('#heat .told').textContent"
+
 CHOSEN = "document.querySelector('#rank-body h3').textContent"
+
 ROWS = "[...document.querySelectorAll('{} tbody tr:not(.group)')].map((row) => [...row.cells].map((cell) => cell.textContent))"
 
 
@@ -415,7 +673,7 @@ def main():
     try:
         with chromium.Browser() as browser:
             JobPage.start(browser)
-            program = unittest.main(argv=sys.argv[:1], exit=False)
+            program = unittest.main(argv=[sys.argv[0], "JobPage"], exit=False)
             Pages.stop.__func__(JobPage)
             return 0 if program.result.wasSuccessful() else 1
     except chromium.Absent as reason:
@@ -423,5 +681,12 @@ def main():
         return 77
 
 
+def data():
+    if kit.without_charts(PK):
+        print("this pk was built without uPlot")
+        return 77
+    return 0 if unittest.main(argv=[sys.argv[0], "JobData"], exit=False).result.wasSuccessful() else 1
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit({"page": main, "data": data}[sys.argv[5]]())

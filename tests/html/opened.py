@@ -60,6 +60,22 @@ WRITTEN = """
     };
 """
 
+# In first columns: words, whole or between dots, dashes and the like, that stand in two lines.
+BROKEN = """[...document.querySelectorAll('tr > :first-child')].flatMap((cell) => {
+    const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [], range = document.createRange();
+    while (walk.nextNode()) for (const word of walk.currentNode.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+        if (word[0].length > 14 || !cell.clientWidth) continue;
+        range.setStart(walk.currentNode, word.index);
+        range.setEnd(walk.currentNode, word.index + word[0].length);
+        if (new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1) found.push(word[0]);
+    }
+    return found;
+})"""
+# Tables that are wider than their place and say nothing, or say so and are not.
+UNTOLD = """[...document.querySelectorAll('.scroll')].filter((area) => area.clientWidth &&
+    (area.scrollWidth > area.clientWidth + 1) !== (area.classList.contains('to-right') && area.nextElementSibling.checkVisibility() &&
+        area.nextElementSibling.textContent.includes('scroll sideways'))).map((area) => area.textContent.slice(0, 60))"""
+
 
 def run(*arguments, **more):
     return subprocess.run([PK, "report", *arguments], capture_output=True, timeout=120, check=False, **more)
