@@ -1,26 +1,29 @@
 /* lib/core/ready.h - how long the thread that makes steps was ready to run and had no processor,
  * outside calls that wait for other ranks.
  *
- * Where several ranks share a processor, some of a rank's own time is others' doing: it is known
- * from the scheduler alone, and only where it is read at the borders between the program's own time
- * and its waiting, since a rank that polls for a message is ready, too. libpk_mpi announces the
- * borders (pk_comm_border_on_). Where nobody does, nothing is read, and a step makes no system
- * call.
+ * Ranks that share a processor take time from each other. A rank must not be called late for that.
+ * The scheduler knows how long a thread was ready; but a rank that polls for a message is ready,
+ * too. So it is read at the borders between own time and waiting. libpk_mpi announces these
+ * (pk_comm_border_on_). Without it nothing is read, and a step makes no system call.
  *
- * A border less than PKI_READY_LEAST after the last check is left to the next one. A check is a
- * getrusage (0.3 us). If the thread has been switched out since the last one, its clock says how
- * long it was off its processor, of its own time and of waiting. How much of that it was ready, and
- * did not sleep, is in the scheduler's account (5 us), which is read again no sooner than 100 times
- * as long as that took. So reads take 1 % at most. Where the system counts no switches, the clock
- * is read at each check. Without an account it is tried again after a second, and steps until then
- * have no figure.
+ *     own time   ====|          |======|     |=======
+ *     waiting        |~~~~~~~~~~|      |~~~~~|
+ *     border         ^          ^      ^     ^      checked if the last check is 50 us ago or more
  *
- * The error is in favour of the rank: of the time between two reads in which it was ready, as much
- * is its own as it was off its processor in its own time. That is too much by what it slept in its
- * own time, at most, if it was ready for so long while it waited (both within the half of a
- * millisecond that a read is put off by, or in the stretch before it); and by 50 us at a check that
- * borders before it were left to. What was put off in one step may be counted in the next; what is
- * put off at the last step's end is not counted.
+ * A check asks three things, each only if the one before calls for it:
+ *
+ *     getrusage           0.3 us   was the thread switched out? If not, that is all
+ *     its CPU clock                how long was it off its processor, in own time and in waiting?
+ *     schedstat           5 us     how much of that was it ready? At most 1 % of the time goes here
+ *
+ * Where the system counts no switches, the CPU clock is read at each check. Without schedstat it is
+ * tried again after a second; steps until then have no figure.
+ *
+ * The error favours the rank. Of the time in which it was ready, as much counts as its own as it
+ * was off its processor in own time. That is too much by what it slept in own time, at most, while
+ * it was ready as it waited, both within one read's distance; and by 50 us at a check that skipped
+ * borders. What is put off in one step may count in the next; at the last step's end it does not
+ * count.
  */
 #pragma once
 

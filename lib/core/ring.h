@@ -96,20 +96,35 @@ uint64_t pki_cursor_bytes_between(const pki_thread *t, uint64_t from, uint64_t t
 
 /* ---- memory that rings reach into while the collector is held up ---- */
 
-/* A ring has to be small, so that it stays in the processor's cache; a write to a disk may take as
- * long as ten rings last. So the process has spare segments, each as large as a ring, which any of
- * its threads takes when its ring is full, and gives back as soon as they have been read. They are
- * made by the collector, ahead of time, where a program records fast enough to need them
- * (session/collector/drain.h): who records neither allocates nor takes a page fault. Where there
- * is none, or no more, a full ring drops as it would without.
+/*
+ * A ring is small, so that it stays in the processor's cache. One write to a disk may last as long
+ * as ten rings take to fill. So the process has spare segments, each as large as a ring. A thread
+ * whose ring is full goes on in a segment, and comes back when its readers have left the ring. Each
+ * stay is a turn:
  *
- * One that has been left may still be written to by its thread, once: by a store of the fast path
- * that a handler has interrupted, and gone on elsewhere meanwhile. Such a call's region is open
- * until it has been done. So a segment is kept for its thread, and is nobody else's, until that one
- * has been seen without an open region, or in another outermost one than as it came back.
+ *     turn 5              turn 6              turn 7              turn 8
+ *     [ ring, full ] ---> [ segment A ] ----> [ segment B ] ----> [ ring ] ...
+ *           ^ readers                               ^ owner
  *
- * A segment is zeroed before it is spare again, and a ring before its owner comes back into it. So
- * what a handler leaves out of order there (measure/fold/walk.h) are slots that are no record. */
+ * The collector makes segments ahead of time, where a thread records fast enough to need them. So
+ * the owner neither allocates nor takes a page fault. Without a free segment a full ring drops
+ * records.
+ *
+ *              make                     the owner claims it
+ *     GONE -----------------> FREE ------------------------> USED
+ *       ^---------------------'  ^----------------------------'
+ *          unwanted for a minute    read, zeroed, given back
+ *
+ * A late store. A signal handler interrupts the fast path and records until its thread is in a
+ * later turn. When the handler returns, the interrupted call still writes into the memory of the
+ * old turn. By then the collector may have read, zeroed and freed that segment. In another thread's
+ * hands the store would be a wrong record. So the segment is kept: only its own thread may claim
+ * it. The collector lifts that when it sees the thread without an open region, or in another
+ * outermost region than before: the interrupted call's region was open, so the call is over.
+ *
+ * The collector zeroes a segment before it is free again, and a ring before its owner comes back.
+ * So what a late store leaves out of order are slots between zeros, and a zero is no record.
+ */
 
 #define PKI_SPARES_MOST 64u
 

@@ -1,25 +1,26 @@
 /* lib/core/thin.h - thinned regions: of their calls one of n is timed, the others are counted.
  *
- * Who decides (session/collector/thinning.h) writes one word per name, `pki_thin`; who calls a
- * thinned region reads it. Nothing else goes from one to the other, so the word needs no ordering:
- * a thread that sees it late times, or counts, a few calls more.
+ * One word per name, `pki_thin`, goes from who decides (session/collector) to who calls. It needs
+ * no ordering: a thread that sees it late times, or counts, a few calls more.
  *
- * The fast path does not know of it. A pk_region that belongs to a thinned name has its id moved
- * aside (from `id` to `reserved`), by a thread that calls it, so its calls find their way off the
- * fast path as those of a region that has never been used; calls of other regions do not. To be
- * seen by threads that are on the fast path already, blocks have no limit for a moment
- * (pki_thin_watch).
+ *     calls of one thread      . . . . . w T . . . w T . . . . . . . w T
+ *                              \_______/   \___/   \___________/
+ *                                 gap      gap         gap
+ *     .   untimed: counted; no clock, no record, no frame
+ *     w   timed, stands for itself: it brings code and branches back into the caches
+ *     T   timed, stands for itself and the gap; its record says so (PKI_FLAG_THINNED)
  *
- * An untimed call opens no frame. What begins inside it is therefore inside the nearest timed call,
- * in records, self times and traces. It is kept on a list of its own, so that its end is known for
- * what it is.
+ * Each gap is drawn evenly from 1 to 2n - 1. A fixed length, or one with little spread, would meet
+ * a loop's own rhythm. Without w, the time of T would be that of a cold call.
  *
- * The gap between two timed calls of a thread is drawn evenly from 1 to 2n - 1: any fixed one, and
- * any with little spread, would meet a loop's own rhythm. A timed call stands for itself and for
- * the untimed ones since the one before: its record says how many (PKI_FLAG_THINNED). The call
- * before it is timed, too, and stands for itself alone: who has just counted a hundred calls has
- * the code that times one in no cache, and no branch of it foreseen, which would be in that call's
- * time.
+ * An untimed call opens no frame. So what begins inside it lies in the nearest timed call, in
+ * records, self times and traces. A list of the thread's keeps untimed calls, so that their ends
+ * are known.
+ *
+ * The fast path knows nothing of it. A thread that calls a thinned pk_region moves its id aside
+ * (from `id` to `reserved`). From then on its calls leave the fast path as those of a region that
+ * was never used. Threads that are on the fast path already have to notice: for a moment no block
+ * has a limit (pki_thin_watch).
  */
 #pragma once
 

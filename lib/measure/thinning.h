@@ -49,13 +49,25 @@ double pki_thinned_sum_range(const pki_region_thinned *thinned, uint64_t count);
 
 /* ---- which regions' calls are not all timed, so that perfkit keeps to its share ---- */
 
-/* Decisions alone, of what has been counted and measured since the last look: no clock, no thread,
- * so they are tested on costs that are made up. The regions that cost most go first, step by step
- * down a ladder: all calls; no events in the trace; one call of 8 timed, of 16, ... 4096. Where
- * there is room they come back up, one step at a time. Between the share that sends regions down
- * (0.85 of the bound), the one that they are sent to (0.65) and the one below which they may come
- * up (0.4, and 0.5 with what comes up) lies the room that keeps this from flapping; and whoever has
- * to go down soon after coming up waits twice as long the next time. */
+/*
+ * This decides from the counts and costs since the last look. It has no clock and no thread, so
+ * tests hand in costs that are made up. Each region stands on a rung of a ladder:
+ *
+ *     all calls timed | no events in the trace | one call of 8 timed | of 16 | ... | of 4096
+ *                  ------ too expensive: the region that costs most goes down ------>
+ *                  <----- room: the one that costs least comes up, one rung at a look
+ *
+ *     share of the bound
+ *         1.00   the bound (overhead_max)
+ *         0.85   above: regions go down...
+ *         0.65   ...until the forecast is here (0.40 while more was taken than may be)
+ *         0.50   what comes up may lead up to here
+ *         0.40   below, for some looks in a row: a region comes up
+ *
+ * The room between these shares keeps a region from going up and down at each look. After one that
+ * had to go down soon after coming up, the next waits twice as long. A region whose step down saves
+ * next to nothing keeps its times.
+ */
 
 /* What a call costs, ns. */
 typedef struct pki_thin_costs {

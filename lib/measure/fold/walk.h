@@ -7,20 +7,30 @@
 
 /* ---- a ring's records stand in the order in which they were written ---- */
 
-/* The fast path stores `state` as it has computed it. A signal handler that interrupts it between
- * reading state and storing it, and records, is undone by that store: the head steps back, and what
- * the handler has recorded will be overwritten. If it has been folded by then, the head lies behind
- * what has been folded, which in a ring looks as if the ring were nearly full, of records of the
- * round before. These are recognised by their time. In a segment, and in a ring until its owner
- * comes round in it, nothing lies ahead but zeros (core/ring.h). So it is with a turn's end. If it
- * steps on again before the next round, a record of two slots may lie across the place where
- * folding goes on, or ends: the slot that is met there is no record (pki_is_record), and no region
- * either.
+/*
+ * The fast path reads `state`, writes a record, and stores the new `state`. A signal handler may
+ * interrupt it in between, and record, too. Then the interrupted store undoes the handler's
+ * records:
  *
- * An owner that has stepped back in its ring goes on as before, since it has been told how far it
- * may (`stop`). If it looks again before it has come to where folding stands, that is as good as
- * the ring's end: all ahead is free, and looks as if nothing were. So who folds tells it up to
- * where it has been undone (`undone_until`), and it goes on there (core/ring.c, catch_up). */
+ *     slots       a  b  c  .  .  .  .
+ *                          ^ state             an end has read it...
+ *                 a  b  c  h  h  h  .
+ *                                   ^ state    ...a handler records three calls...
+ *                 a  b  c  d  h  h  .
+ *                             ^ state          ...the end writes d, and stores what it had computed
+ *
+ * Usually no reader has seen the h's, and the owner overwrites them. If the fold has read them, its
+ * place lies ahead of `state`. In a ring that looks as if nearly all of it were unread: the records
+ * of the lap before. The fold recognises those by their time: they are older than the last one it
+ * has folded. In zeroed memory (a segment, a ring before its owner's second lap) zeros lie there,
+ * and a zero is no record. The end of a turn is found in the same way. A record of two slots may
+ * lie across the place where folding goes on; the slot met there is no record (pki_is_record).
+ *
+ * The owner writes on from where it was put back, up to `stop`, as before. Nobody reads what it
+ * writes before the fold's place. If it looks for room there, all of the ring is free and looks
+ * full. So the fold tells it the place (`undone_until`), and the owner goes on from that
+ * (core/ring.c, catch_up).
+ */
 
 /* Up to where there are records that have not been folded. Under the fold lock. */
 uint64_t pki_fold_head(const pki_thread *t);
@@ -36,20 +46,21 @@ void pki_fold_settle(pki_thread *t);
 
 /* ---- self time, from records alone ---- */
 
-/* A ring holds regions in the order of their ends, each with its depth: what lies inside a region
+/*
+ * A ring holds regions in the order of their ends, each with its depth: what lies inside a region
  * comes before it. So one sum per depth is what of a region's time belongs to others, and who
  * records keeps no account of it. Calls without a record would be missing in these sums:
  *
  * - A lost call's time is kept by the region around it and comes with its record (PKI_FLAG_LOST).
  * - Of a lost call that may have recorded ones inside it, a pki_loss says where in the ring it
- * ended. Its self time is in no table before the fold has come there.
- *
+ *   ended. Its self time is in no table before the fold has come there.
  * - A timed call that stands for w takes w times its own time off the region around it, since the
  *   others lie in there, too, on average (core/thin.h). That may be more than the region around has
  *   in this very call: the slot keeps the rest as a debt, which the region's next calls pay.
  *
  * All of it in nanoseconds, each end of a region through the clock map as in the trace. All under
- * the fold lock. */
+ * the fold lock.
+ */
 
 /* Of a call that took so many ns, in which none was lost; what is negative has been claimed for
  * calls inside it. */
