@@ -1,6 +1,6 @@
-/* tests/tools/job_files.c - the files of a forged job, a folder for each thousand ranks.
+/* tests/tools/pki_job_files.c - the files of a forged job, a folder for each thousand ranks.
  *
- *     job_files FOLDER [NAME=NUMBER ...]     ranks, steps, seed, slow, culprits, varying, link,
+ *     pki_job_files FOLDER [NAME=NUMBER ...]     ranks, steps, seed, slow, culprits, varying, link,
  *                                            per_host, regions, calls, quiet, report, host, stage
  */
 #include "job_forge.h"

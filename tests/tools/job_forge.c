@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/verdicts/findings.h"
+#include "job/verdicts/verdicts.h"
 #include "stats/buckets.h"
 
 /* ---- jobs ---- */
@@ -256,8 +256,8 @@ void forge_make(const forge *f, pki_summary *ranks, bool *culprit)
 
 /* ---- scores ---- */
 
-static void score_verdict(const job *j, const job_late *late, const forge *f, const bool *culprit,
-                          job_score *s, size_t *wrong)
+static void score_verdict(const pki_job *j, const pki_job_late *late, const forge *f,
+                          const bool *culprit, job_score *s, size_t *wrong)
 {
     size_t right = 0;
     for (size_t r = 0; r < f->ranks; r++)
@@ -276,21 +276,21 @@ static void score_job(const forge *f, job_score *s)
     pki_summary *ranks = calloc(f->ranks, sizeof *ranks);
     bool *culprit = calloc(f->ranks, sizeof *culprit);
     complaint why = {""};
-    job j;
+    pki_job j;
     size_t wrong = 0;
     forge_make(f, ranks, culprit);
-    if (job_of(&j, ranks, f->ranks, &(job_steps){0}, &why)) {
-        job_findings found = job_find(&j);
+    if (pki_job_of(&j, ranks, f->ranks, &(pki_job_steps){0}, &why)) {
+        pki_job_findings found = pki_job_find(&j);
         for (size_t i = 0; i < found.lateness.count; i++)
             score_verdict(&j, &found.lateness.late[i], f, culprit, s, &wrong);
-        s->communication += job_communication_share(&found) > JOB_COMMUNICATION_MOST;
-        job_findings_finish(&found);
+        s->communication += pki_job_communication_share(&found) > PKI_JOB_COMMUNICATION_MOST;
+        pki_job_findings_finish(&found);
     }
     for (size_t r = 0; r < f->ranks; r++)
         s->culprits += culprit[r];
     s->with_false += wrong > 0;
     s->jobs++;
-    job_finish(&j);
+    pki_job_finish(&j);
     free(culprit);
     free(ranks);
 }

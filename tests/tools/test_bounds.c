@@ -1,5 +1,5 @@
 /* How far two clocks are apart, from forged messages: the truth is always inside what is said. */
-#include "merge/bounds.h"
+#include "job/clocks/clocks.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -33,11 +33,11 @@ static double offset_at(const truth *t, double at)
 }
 
 /* What a message to the clock says, and one from it. */
-static void exchange(bounds *b, const truth *t, double at, double least)
+static void exchange(pki_bounds *b, const truth *t, double at, double least)
 {
     double late = at + delay(least), early = at - delay(4 * least);
-    bounds_most(b, at, late - at + offset_at(t, at));
-    bounds_least(b, at, early - at + offset_at(t, at));
+    pki_bounds_most(b, at, late - at + offset_at(t, at));
+    pki_bounds_least(b, at, early - at + offset_at(t, at));
 }
 
 static truth draw_truth(void)
@@ -59,13 +59,13 @@ static void test_truth_is_inside(void **unused)
     int inside = 0, asked = 0;
     for (int run = 0; run < RUNS; run++) {
         truth t = draw_truth();
-        bounds b = {.span = t.span};
+        pki_bounds b = {.span = t.span};
         int exchanges = 4 + (int)(draw() * 200);
         for (int i = 0; i < exchanges; i++)
             exchange(&b, &t, draw() * t.span, 500 + 50000 * draw());
         for (int i = 0; i <= 2; i++) {
             double at = t.span * i / 2, least, most;
-            if (bounds_at(&b, at, &least, &most) != BOUNDS_BOTH)
+            if (pki_bounds_at(&b, at, &least, &most) != PKI_BOUNDS_BOTH)
                 continue; /* nothing within ten minutes of that moment */
             double true_offset = offset_at(&t, at);
             asked++;
@@ -81,15 +81,15 @@ static void test_narrower_than_any_pair(void **unused)
 {
     (void)unused;
     truth t = {.offset = 1e6, .drift = 10e-6, .span = 1e10};
-    bounds b = {.span = t.span};
+    pki_bounds b = {.span = t.span};
     double pair = INFINITY, least, most;
     for (int i = 0; i < 1000; i++) {
         double at = t.span * i / 1000, to = delay(1000), from = delay(1000);
-        bounds_most(&b, at, offset_at(&t, at) + to);
-        bounds_least(&b, at, offset_at(&t, at) - from);
+        pki_bounds_most(&b, at, offset_at(&t, at) + to);
+        pki_bounds_least(&b, at, offset_at(&t, at) - from);
         pair = fmin(pair, to + from);
     }
-    assert_int_equal(bounds_at(&b, t.span / 2, &least, &most), BOUNDS_BOTH);
+    assert_int_equal(pki_bounds_at(&b, t.span / 2, &least, &most), PKI_BOUNDS_BOTH);
     assert_true(most - least <= 1.2 * pair);
     assert_int_equal(b.count, 2000);
 }
@@ -98,13 +98,13 @@ static void test_one_side_is_open(void **unused)
 {
     (void)unused;
     double least, most;
-    bounds b = {.span = 100};
-    assert_int_equal(bounds_at(&b, 0, &least, &most), BOUNDS_OPEN);
-    bounds_least(&b, 50, 7);
-    assert_int_equal(bounds_at(&b, 0, &least, &most), BOUNDS_OPEN);
+    pki_bounds b = {.span = 100};
+    assert_int_equal(pki_bounds_at(&b, 0, &least, &most), PKI_BOUNDS_OPEN);
+    pki_bounds_least(&b, 50, 7);
+    assert_int_equal(pki_bounds_at(&b, 0, &least, &most), PKI_BOUNDS_OPEN);
     assert_true(least == 7 && isinf(most));
-    bounds_most(&b, 50, 9);
-    assert_int_equal(bounds_at(&b, 50, &least, &most), BOUNDS_BOTH);
+    pki_bounds_most(&b, 50, 9);
+    assert_int_equal(pki_bounds_at(&b, 50, &least, &most), PKI_BOUNDS_BOTH);
     assert_true(fabs(least - 7) < 1e-6 && fabs(most - 9) < 1e-6);
 }
 
@@ -112,17 +112,17 @@ static void test_contradictions(void **unused)
 {
     (void)unused;
     double least, most;
-    bounds b = {.span = 1e9};
-    bounds_least(&b, 5e8, 1000);
-    bounds_most(&b, 5e8, 900);
-    assert_int_equal(bounds_at(&b, 5e8, &least, &most), BOUNDS_BROKEN);
-    bounds c = {.span = 1e9}; /* a jump amid the run */
+    pki_bounds b = {.span = 1e9};
+    pki_bounds_least(&b, 5e8, 1000);
+    pki_bounds_most(&b, 5e8, 900);
+    assert_int_equal(pki_bounds_at(&b, 5e8, &least, &most), PKI_BOUNDS_BROKEN);
+    pki_bounds c = {.span = 1e9}; /* a jump amid the run */
     for (int i = 0; i < 100; i++) {
         double at = 1e7 * i, offset = i < 50 ? 0 : 1e8;
-        bounds_least(&c, at, offset - 1000);
-        bounds_most(&c, at, offset + 1000);
+        pki_bounds_least(&c, at, offset - 1000);
+        pki_bounds_most(&c, at, offset + 1000);
     }
-    assert_int_equal(bounds_at(&c, 0, &least, &most), BOUNDS_BROKEN);
+    assert_int_equal(pki_bounds_at(&c, 0, &least, &most), PKI_BOUNDS_BROKEN);
 }
 
 /* What was an hour ago says nothing: clocks do not drift evenly for so long. */
@@ -130,11 +130,11 @@ static void test_what_is_far_away(void **unused)
 {
     (void)unused;
     double least, most;
-    bounds b = {.span = 3.6e12};
-    bounds_least(&b, 0, -10);
-    bounds_most(&b, 0, 10);
-    assert_int_equal(bounds_at(&b, 3.6e12, &least, &most), BOUNDS_OPEN);
-    assert_int_equal(bounds_at(&b, 1e9, &least, &most), BOUNDS_BOTH);
+    pki_bounds b = {.span = 3.6e12};
+    pki_bounds_least(&b, 0, -10);
+    pki_bounds_most(&b, 0, 10);
+    assert_int_equal(pki_bounds_at(&b, 3.6e12, &least, &most), PKI_BOUNDS_OPEN);
+    assert_int_equal(pki_bounds_at(&b, 1e9, &least, &most), PKI_BOUNDS_BOTH);
 }
 
 int main(void)

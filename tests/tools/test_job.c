@@ -14,11 +14,10 @@
 
 #include <cmocka.h>
 
-#include "job/against/against.h"
-#include "job/figures/counted.h"
-#include "job/figures/devices.h"
-#include "job/figures/spent.h"
-#include "job/verdicts/findings.h"
+#include "job/input.h"
+#include "job/forms/forms.h"
+#include "job/figures/figures.h"
+#include "job/verdicts/verdicts.h"
 #include "measure/figure.h"
 #include "measure/summary.h"
 #include "out/report/report.h"
@@ -94,8 +93,8 @@ static void a_slow_link_is_communication(void **state)
 /* -- one job, looked at closely -- */
 
 typedef struct scene {
-    job j;
-    job_findings found;
+    pki_job j;
+    pki_job_findings found;
     bool culprit[4096];
 } scene;
 
@@ -105,16 +104,16 @@ static scene *scene_of(const forge *f)
     complaint why = {""};
     pki_summary *ranks = calloc(f->ranks, sizeof *ranks);
     forge_make(f, ranks, s->culprit);
-    assert_true(job_of(&s->j, ranks, f->ranks, &(job_steps){0}, &why));
-    s->found = job_find(&s->j);
+    assert_true(pki_job_of(&s->j, ranks, f->ranks, &(pki_job_steps){0}, &why));
+    s->found = pki_job_find(&s->j);
     free(ranks);
     return s;
 }
 
 static void finish(scene *s)
 {
-    job_findings_finish(&s->found);
-    job_finish(&s->j);
+    pki_job_findings_finish(&s->found);
+    pki_job_finish(&s->j);
     free(s);
 }
 
@@ -125,7 +124,7 @@ static void a_slow_host_is_one_finding(void **state)
     f.host = true;
     f.slow = 0.08;
     scene *s = scene_of(&f);
-    const job_lateness *l = &s->found.lateness;
+    const pki_job_lateness *l = &s->found.lateness;
     assert_int_equal(l->count, 1);
     assert_true(l->late[0].host);
     assert_int_equal(l->late[0].ranks, 8);
@@ -155,7 +154,7 @@ static void the_interval_and_the_cost_are_right(void **state)
     f.culprits = 1;
     f.slow = 0.10;
     scene *s = scene_of(&f);
-    const job_lateness *l = &s->found.lateness;
+    const pki_job_lateness *l = &s->found.lateness;
     assert_int_equal(l->count, 1);
     assert_true(s->culprit[l->late[0].rank]);
     assert_true(fabs(l->late[0].by - 0.10) < 1e-4);
@@ -206,7 +205,7 @@ static void who_costs_next_to_nothing_is_not_accused(void **state)
     assert_int_equal(score_jobs(&f, 5).accused, 0);
 }
 
-static const job_verdict *verdict_of(const job_verdict *all, size_t count, const char *name)
+static const pki_job_verdict *verdict_of(const pki_job_verdict *all, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(all[i].name, name) == 0)
@@ -217,14 +216,14 @@ static const job_verdict *verdict_of(const job_verdict *all, size_t count, const
 /* Is there a rank beyond the limit that is not called late? The latest of them in *by. */
 static bool is_beyond(const scene *s, double *by)
 {
-    const job_lateness *l = &s->found.lateness;
+    const pki_job_lateness *l = &s->found.lateness;
     bool beyond = false;
     *by = 0;
     for (size_t r = 0; r < s->j.rank_count; r++) {
         bool accused = false;
         for (size_t i = 0; i < l->count; i++)
             accused |= l->late[i].rank == r;
-        if (accused || !(l->by[r] > JOB_LATE_LEAST))
+        if (accused || !(l->by[r] > PKI_JOB_LATE_LEAST))
             continue;
         beyond = true;
         *by = fmax(*by, l->by[r]);
@@ -243,9 +242,9 @@ static void who_is_beyond_the_limit_and_not_late_is_told(void **state)
         size_t count;
         f.steps = 10 + f.seed % 8;
         scene *s = scene_of(&f);
-        job_verdict *all = job_verdicts(&s->found, &count);
+        pki_job_verdict *all = pki_job_verdicts(&s->found, &count);
         bool beyond = is_beyond(s, &by);
-        const job_verdict *unsure = verdict_of(all, count, "not-sure");
+        const pki_job_verdict *unsure = verdict_of(all, count, "not-sure");
         assert_true(beyond == (unsure != NULL));
         assert_false(beyond && verdict_of(all, count, "no-finding"));
         if (unsure) {
@@ -288,7 +287,7 @@ static void the_frontier_names_rank_and_stage(void **state)
     f.slow = 0.10;
     f.stage = FORGE_FORWARD;
     scene *s = scene_of(&f);
-    const job_increment *forward = &s->found.frontier.stages[FORGE_FORWARD];
+    const pki_job_increment *forward = &s->found.frontier.stages[FORGE_FORWARD];
     double steps = s->found.frontier.steps;
     assert_true(s->culprit[forward->rank]);
     assert_true(fabs(forward->time / steps - 4e6) < 10);
@@ -310,14 +309,14 @@ static void efficiencies_are_those_by_hand(void **state)
     f.culprits = 1;
     f.slow = 0.20;
     scene *s = scene_of(&f);
-    const job_pop *p = &s->found.pop;
+    const pki_job_pop *p = &s->found.pop;
     assert_true(fabs(p->load_balance - 10.5 / 12) < 0.01 * 10.5 / 12);
     assert_true(fabs(p->communication - 12 / 12.5) < 0.01 * 12 / 12.5);
     assert_true(fabs(p->parallel - 10.5 / 12.5) < 0.01 * 10.5 / 12.5);
     assert_null(p->why_no_transfer);
     assert_true(fabs(p->transfer_efficiency - 12 / 12.5) < 0.01);
     assert_true(fabs(p->serialisation - 1) < 0.01);
-    job_spread load = job_spread_of_stage(&s->j, job_usual(&s->j), FORGE_LOAD);
+    pki_job_spread load = pki_job_spread_of_stage(&s->j, pki_job_usual(&s->j), FORGE_LOAD);
     assert_true(fabs(load.mean - 2.0e6) < 10 && fabs(load.imbalance - (3.5 / 2.0 - 1)) < 1e-4);
     assert_true(s->culprit[load.max_rank]);
     finish(s);
@@ -333,9 +332,9 @@ static size_t slower_of(const forge *before, const forge *now, size_t pairs)
         f.seed += 2 * i;
         g.seed += 2 * i + 1;
         scene *a = scene_of(&f), *b = scene_of(&g);
-        against beside = job_against(&b->j, &a->j, AGAINST_MARGIN / 100.0);
+        pki_against beside = pki_job_against(&b->j, &a->j, PKI_AGAINST_MARGIN / 100.0);
         slower += beside.slower;
-        against_finish(&beside);
+        pki_against_finish(&beside);
         finish(a);
         finish(b);
     }
@@ -387,11 +386,11 @@ static void without_processors_nothing_is_slower(void **state)
     for (size_t i = 0; i < 10; i++) {
         f.seed++, g.seed += 2;
         scene *a = scene_of(&f), *b = scene_of(&g);
-        against beside = job_against(&b->j, &a->j, AGAINST_MARGIN / 100.0);
+        pki_against beside = pki_job_against(&b->j, &a->j, PKI_AGAINST_MARGIN / 100.0);
         assert_true(beside.is_short && !beside.slower && beside.without[0] >= 0.05);
         assert_true(beside.count > 4 && beside.rows[0].decision.change == PKI_UNSURE);
         assert_true(beside.rows[0].decision.interval.low < beside.rows[0].decision.ratio);
-        against_finish(&beside);
+        pki_against_finish(&beside);
         finish(a);
         finish(b);
     }
@@ -420,16 +419,16 @@ static void blocks_of_other_lengths_are_joined(void **state)
     pki_summary ranks[8];
     bool culprit[8];
     complaint why = {""};
-    job j;
+    pki_job j;
     forge_make(&f, ranks, culprit);
     join_blocks(&ranks[3]);
     join_blocks(&ranks[5]);
-    assert_true(job_of(&j, ranks, 8, &(job_steps){0}, &why));
-    const job_loop *loop = job_usual(&j);
+    assert_true(pki_job_of(&j, ranks, 8, &(pki_job_steps){0}, &why));
+    const pki_job_loop *loop = pki_job_usual(&j);
     assert_int_equal(loop->block_count, 25);
     for (size_t i = 0; i < 25 * 8; i++)
         assert_true(loop->steps[i] == 2);
-    job_finish(&j);
+    pki_job_finish(&j);
 }
 
 static void a_rank_that_ends_early_costs_its_own_steps(void **state)
@@ -440,25 +439,25 @@ static void a_rank_that_ends_early_costs_its_own_steps(void **state)
     pki_summary ranks[8];
     bool culprit[8];
     complaint why = {""};
-    job j;
+    pki_job j;
     forge_make(&f, ranks, culprit);
     ranks[2].stages.loops->number_count = 20 * ranks[2].stages.width;
     ranks[2].run.complete = false;
     pki_summary_finish(&ranks[6]);
     ranks[6] = ranks[7];
-    assert_true(job_of(&j, ranks, 7, &(job_steps){0}, &why));
-    job_findings found = job_find(&j);
-    assert_int_equal(job_usual(&j)->block_count, 50);
-    assert_true(job_usual(&j)->steps[job_cell(&j, 19, 2)] == 1);
-    assert_true(job_usual(&j)->steps[job_cell(&j, 20, 2)] == 0);
+    assert_true(pki_job_of(&j, ranks, 7, &(pki_job_steps){0}, &why));
+    pki_job_findings found = pki_job_find(&j);
+    assert_int_equal(pki_job_usual(&j)->block_count, 50);
+    assert_true(pki_job_usual(&j)->steps[pki_job_cell(&j, 19, 2)] == 1);
+    assert_true(pki_job_usual(&j)->steps[pki_job_cell(&j, 20, 2)] == 0);
     assert_int_equal(found.cut_count, 1);
     assert_int_equal(found.cut[0], 2);
     assert_int_equal(found.missing_count, 1);
     assert_int_equal(found.gap_count, 1);
     assert_true(found.gaps[0].first == 6 && found.gaps[0].last == 6);
     assert_int_equal(found.lateness.count, 0);
-    job_findings_finish(&found);
-    job_finish(&j);
+    pki_job_findings_finish(&found);
+    pki_job_finish(&j);
 }
 
 static void damaged_stages_are_no_stages(void **state)
@@ -469,16 +468,16 @@ static void damaged_stages_are_no_stages(void **state)
     pki_summary ranks[4];
     bool culprit[4];
     complaint why = {""};
-    job j;
+    pki_job j;
     forge_make(&f, ranks, culprit);
     ranks[1].stages.width = 3;
     ranks[2].stages.loops->number_count = 7;
     ranks[3].stages.width = UINT64_MAX;
-    assert_true(job_of(&j, ranks, 4, &(job_steps){0}, &why));
-    job_findings found = job_find(&j);
+    assert_true(pki_job_of(&j, ranks, 4, &(pki_job_steps){0}, &why));
+    pki_job_findings found = pki_job_find(&j);
     assert_int_equal(found.lateness.count, 0);
-    job_findings_finish(&found);
-    job_finish(&j);
+    pki_job_findings_finish(&found);
+    pki_job_finish(&j);
 }
 
 static const struct CMUnitTest job_tests[] = {
@@ -576,14 +575,14 @@ static void make_ranks(pki_summary *ranks, double faster)
         add_costs(&ranks[i], i, faster);
 }
 
-static job make(double faster)
+static pki_job make(double faster)
 {
-    job j;
+    pki_job j;
     complaint why = {""};
-    job_steps steps = {0};
+    pki_job_steps steps = {0};
     pki_summary ranks[RANKS];
     make_ranks(ranks, faster);
-    if (!job_of(&j, ranks, RANKS, &steps, &why))
+    if (!pki_job_of(&j, ranks, RANKS, &steps, &why))
         fail_msg("%s", why.text);
     return j;
 }
@@ -599,8 +598,8 @@ static void events_are_those_of_all_calls(void **state)
 {
     (void)state;
     size_t regions;
-    job j = make(1);
-    job_counted *all = job_counted_of(&j, &regions);
+    pki_job j = make(1);
+    pki_job_counted *all = pki_job_counted_of(&j, &regions);
     assert_int_equal(regions, 2);
     assert_string_equal(all[0].region, "work");
     assert_int_equal(all[0].calls, 1000);
@@ -617,10 +616,10 @@ static void events_are_those_of_all_calls(void **state)
     assert_true(all[1].error[PKI_FIGURE_IPC] < 0); /* nobody knows */
     assert_int_equal(all[1].by[PKI_FIGURE_IPC].max_rank, 1);
     free(all);
-    job_finish(&j);
+    pki_job_finish(&j);
 }
 
-static char *printed(void (*print)(const job *, FILE *), const job *j)
+static char *printed(void (*print)(const pki_job *, FILE *), const pki_job *j)
 {
     char *text = NULL;
     size_t size;
@@ -640,23 +639,24 @@ static void says(char *text, const char *what)
 static void in_words(void **state)
 {
     (void)state;
-    job j = make(1);
-    char *text = printed(job_counted_text, &j);
+    pki_job j = make(1);
+    char *text = printed(pki_job_counted_text, &j);
     says(text, "work                IPC");
     says(text, "3   0.55 %        3        3     0");
     says(text, "retiring         75.0 %   0.41 %   75.0 %   75.0 %     0");
     says(text, "alone               IPC");
     says(text, "0.500        ?    0.500    0.500     1");
     free(text);
-    text = printed(job_costs_text, &j);
+    text = printed(pki_job_costs_text, &j);
     says(text, "device memory at most");
     says(text, "10.0 KB    1.00 KB    2.50 KB    4.00 KB     3      60.0 %");
     says(text, "... taken, with pools");
     free(text);
-    job_finish(&j);
+    pki_job_finish(&j);
 }
 
-static const against_event *event_of(const against *a, const char *region, pki_event_figure figure)
+static const pki_against_event *event_of(const pki_against *a, const char *region,
+                                         pki_event_figure figure)
 {
     for (size_t i = 0; i < a->events.count; i++)
         if (strcmp(a->events.rows[i].region, region) == 0 && a->events.rows[i].figure == figure)
@@ -670,22 +670,22 @@ static void before_and_after(void **state)
     (void)state;
     static const double faster[] = {1.005, 1.1};
     for (int i = 0; i < 2; i++) {
-        job before = make(1), now = make(faster[i]);
-        against a = job_against(&now, &before, 0.03);
-        const against_event *work = event_of(&a, "work", PKI_FIGURE_IPC);
+        pki_job before = make(1), now = make(faster[i]);
+        pki_against a = pki_job_against(&now, &before, 0.03);
+        const pki_against_event *work = event_of(&a, "work", PKI_FIGURE_IPC);
         assert_true(work && work->before < work->now && work->differs == (i == 1));
         assert_false(event_of(&a, "alone", PKI_FIGURE_IPC)->differs);
         assert_false(a.slower);
         char *text = NULL;
         size_t size;
         FILE *to = open_memstream(&text, &size);
-        against_text(&a, "before", to);
+        pki_against_text(&a, "before", to);
         fclose(to);
         says(text, i ? "+10.0 %" : "        -");
         free(text);
-        against_finish(&a);
-        job_finish(&now);
-        job_finish(&before);
+        pki_against_finish(&a);
+        pki_job_finish(&now);
+        pki_job_finish(&before);
     }
 }
 
@@ -712,9 +712,9 @@ static void a_ranks_file_has_them(void **state)
     unlink(path);
     assert_int_equal(back.events.row_count, 1);
     expect_near(back.events.rows[0].ratio[PKI_EVENT_IPC], 3);
-    job_spent spent = job_spent_of(&back);
-    assert_true(spent.of[JOB_ON_DEVICES] == 3000 && spent.of[JOB_TAKEN] == 4000);
-    job_spent_finish(&spent);
+    pki_job_spent spent = pki_job_spent_of(&back);
+    assert_true(spent.of[PKI_JOB_ON_DEVICES] == 3000 && spent.of[PKI_JOB_TAKEN] == 4000);
+    pki_job_spent_finish(&spent);
     pki_summary_finish(&back);
     for (size_t i = 0; i < RANKS; i++)
         pki_summary_finish(&ranks[i]);
@@ -734,7 +734,7 @@ static const struct CMUnitTest job_costs_tests[] = {
 #define JOB_LINKS_RANKS 8
 #define STEPS 100
 
-static job made;
+static pki_job made;
 static size_t culprit;
 static double excess; /* ns of the run */
 
@@ -750,42 +750,43 @@ static int forge_job(void **state)
     forge_make(&f, ranks, culprits);
     while (!culprits[culprit])
         culprit++;
-    return job_of(&made, ranks, JOB_LINKS_RANKS, &(job_steps){0}, &why) ? 0 : -1;
+    return pki_job_of(&made, ranks, JOB_LINKS_RANKS, &(pki_job_steps){0}, &why) ? 0 : -1;
 }
 
 static int forget_job(void **state)
 {
     (void)state;
-    job_finish(&made);
+    pki_job_finish(&made);
     return 0;
 }
 
 static void without_links_it_is_late(void **state)
 {
     (void)state;
-    job_lateness l = job_find_late(&made, NULL);
+    pki_job_lateness l = pki_job_find_late(&made, NULL);
     assert_int_equal(l.count, 1);
     assert_int_equal(l.late[0].rank, culprit);
     excess = l.late[0].excess * STEPS;
     assert_true(excess > 0);
-    job_lateness_finish(&l);
+    pki_job_lateness_finish(&l);
 }
 
 /* One message a step from a rank to another takes so much longer, in all. */
-static job_lateness late_beside(size_t from, size_t to, double cost, bool slow)
+static pki_job_lateness late_beside(size_t from, size_t to, double cost, bool slow)
 {
-    job_link links[] = {{.from = from,
-                         .to = to,
-                         .transfer = 1e3 + cost / STEPS,
-                         .usual = 1e3,
-                         .messages = STEPS,
-                         .slow = slow},
-                        {.from = to, .to = from, .transfer = 1e3, .usual = 1e3, .messages = STEPS}};
-    job_waits waits = {.links = links, .link_count = 2};
-    return job_find_late(&made, &waits);
+    pki_job_link links[] = {
+        {.from = from,
+         .to = to,
+         .transfer = 1e3 + cost / STEPS,
+         .usual = 1e3,
+         .messages = STEPS,
+         .slow = slow},
+        {.from = to, .to = from, .transfer = 1e3, .usual = 1e3, .messages = STEPS}};
+    pki_job_waits waits = {.links = links, .link_count = 2};
+    return pki_job_find_late(&made, &waits);
 }
 
-static void assert_late(job_lateness l, bool late)
+static void assert_late(pki_job_lateness l, bool late)
 {
     assert_int_equal(l.count, late);
     assert_int_equal(l.at_link.ranks, !late);
@@ -794,7 +795,7 @@ static void assert_late(job_lateness l, bool late)
         assert_true(l.at_link.by > 0.05 && l.at_link.by < 0.11);
         assert_true(l.cost == 0);
     }
-    job_lateness_finish(&l);
+    pki_job_lateness_finish(&l);
 }
 
 static void a_tenth_of_its_link_is_the_link(void **state)
@@ -858,18 +859,18 @@ static pki_summary job_devices_make(size_t count, pki_gpu_row *gpus)
     return s;
 }
 
-static void check(const job_rank *r)
+static void check(const pki_job_rank *r)
 {
-    static const double parts[JOB_DEVICE_PARTS] = {500, 250, 150, 100, 60, 30};
+    static const double parts[PKI_JOB_DEVICE_PARTS] = {500, 250, 150, 100, 60, 30};
     assert_int_equal(r->device_count, 1);
-    const job_device *d = &r->devices[0];
+    const pki_job_device *d = &r->devices[0];
     assert_int_equal(d->number, 3);
     assert_true(d->measured && d->steps == 10 && d->step == 1000);
-    for (unsigned i = 0; i < JOB_DEVICE_PARTS; i++) {
+    for (unsigned i = 0; i < PKI_JOB_DEVICE_PARTS; i++) {
         assert_true(d->parts[i] == parts[i]);
-        assert_true(job_devices_share(r, i) == parts[i] / 1000);
+        assert_true(pki_job_devices_share(r, i) == parts[i] / 1000);
     }
-    assert_true(job_devices_overlap(d, 1) == 350.0 / 600);
+    assert_true(pki_job_devices_overlap(d, 1) == 350.0 / 600);
 }
 
 static void a_step_is_divided(void **state)
@@ -877,8 +878,8 @@ static void a_step_is_divided(void **state)
     (void)state;
     pki_gpu_row gpus[2];
     pki_summary s = job_devices_make(2, gpus); /* of the second nothing is known */
-    job_rank r = {0};
-    job_devices_copy(&r, &s);
+    pki_job_rank r = {0};
+    pki_job_devices_copy(&r, &s);
     check(&r);
     free(r.devices);
 }
@@ -892,12 +893,12 @@ static void what_is_not_known_is_not_0(void **state)
                                             PKI_GPU_COPY_ALONE, PKI_GPU_SYNC_GAPS};
     for (size_t i = 0; i < 4; i++)
         gpus[0].per_step[spans_do_not_tell[i]] = (pki_dist){0};
-    job_rank r = {0};
-    job_devices_copy(&r, &s);
-    assert_true(job_devices_overlap(r.devices, 1) == -1);
-    assert_true(job_devices_share(&r, JOB_DEVICE_MEMORY) == -1);
-    assert_true(job_devices_share(&r, JOB_DEVICE_SYNC_GAPS) == -1);
-    assert_true(job_devices_share(&r, JOB_DEVICE_COMPUTE) == 0.9);
+    pki_job_rank r = {0};
+    pki_job_devices_copy(&r, &s);
+    assert_true(pki_job_devices_overlap(r.devices, 1) == -1);
+    assert_true(pki_job_devices_share(&r, PKI_JOB_DEVICE_MEMORY) == -1);
+    assert_true(pki_job_devices_share(&r, PKI_JOB_DEVICE_SYNC_GAPS) == -1);
+    assert_true(pki_job_devices_share(&r, PKI_JOB_DEVICE_COMPUTE) == 0.9);
     free(r.devices);
 }
 
@@ -916,8 +917,8 @@ static void job_devices_a_ranks_file_has_them(void **state)
     complaint why = {""};
     assert_true(job_load(path, keep, &back, &why));
     unlink(path);
-    job_rank r = {0};
-    job_devices_copy(&r, &back);
+    pki_job_rank r = {0};
+    pki_job_devices_copy(&r, &back);
     check(&r);
     free(r.devices);
     pki_summary_finish(&back);

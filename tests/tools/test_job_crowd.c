@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "job/verdicts/findings.h"
+#include "job/verdicts/verdicts.h"
 
 /* ---- pk job of ranks that share processors ---- */
 
@@ -110,21 +110,21 @@ static size_t count_verdicts(const forge *f, const char *name)
 {
     complaint why = {""};
     bool culprit[8];
-    job j;
+    pki_job j;
     size_t count, found = 0;
     pki_summary *ranks = calloc(f->ranks, sizeof *ranks);
     forge_make(f, ranks, culprit);
-    assert_true(job_of(&j, ranks, f->ranks, &(job_steps){0}, &why));
+    assert_true(pki_job_of(&j, ranks, f->ranks, &(pki_job_steps){0}, &why));
     free(ranks);
-    job_findings all = job_find(&j);
-    job_verdict *said = job_verdicts(&all, &count);
+    pki_job_findings all = pki_job_find(&j);
+    pki_job_verdict *said = pki_job_verdicts(&all, &count);
     for (size_t i = 0; i < count; i++) {
         found += strcmp(said[i].name, name) == 0;
         free(said[i].text);
     }
     free(said);
-    job_findings_finish(&all);
-    job_finish(&j);
+    pki_job_findings_finish(&all);
+    pki_job_finish(&j);
     return found;
 }
 
@@ -160,35 +160,35 @@ static void late_beyond_what_the_processor_explains(void **state)
     assert_int_equal(s.rightly, s.accused);
 }
 
-static job_findings find(const forge *f, job *j)
+static pki_job_findings find(const forge *f, pki_job *j)
 {
     complaint why = {""};
     bool culprit[8];
     pki_summary *ranks = calloc(f->ranks, sizeof *ranks);
     forge_make(f, ranks, culprit);
-    assert_true(job_of(j, ranks, f->ranks, &(job_steps){0}, &why));
+    assert_true(pki_job_of(j, ranks, f->ranks, &(pki_job_steps){0}, &why));
     free(ranks);
-    return job_find(j);
+    return pki_job_find(j);
 }
 
 static void a_slow_processor_is_said(void **state)
 {
     (void)state;
     forge f = crowded;
-    job j;
+    pki_job j;
     f.told = true;
     assert_int_equal(count_verdicts(&f, "slow-processor"), 0);
     f.uneven = 0.27;
     f.seated = true;
     assert_int_equal(count_verdicts(&f, "slow-processor"), 1);
     assert_int_equal(count_verdicts(&f, "late-rank") + count_verdicts(&f, "maybe-late"), 0);
-    job_findings found = find(&f, &j);
-    const job_slow_processor *slow = found.lateness.processors.slow;
+    pki_job_findings found = find(&f, &j);
+    const pki_job_slow_processor *slow = found.lateness.processors.slow;
     assert_int_equal(slow->number, 1);
     assert_true(slow->by > 0.24 && slow->by < 0.30);
     assert_true(slow->first < 10 && slow->last > 90 && slow->ranks >= 4);
-    job_findings_finish(&found);
-    job_finish(&j);
+    pki_job_findings_finish(&found);
+    pki_job_finish(&j);
 }
 
 /* A processor each: the rank, or that. */
@@ -196,16 +196,16 @@ static void with_a_processor_each_both_are_said(void **state)
 {
     (void)state;
     forge f = {.seed = 720, .ranks = 8, .steps = 50, .pinned = true, .uneven = 0.27};
-    job j;
+    pki_job j;
     char text[1000];
-    job_findings found = find(&f, &j);
+    pki_job_findings found = find(&f, &j);
     assert_int_equal(found.lateness.count, 1);
     assert_int_equal(found.lateness.late[0].rank, 0);
-    job_describe_late(&j, &found.lateness.late[0], text, sizeof text);
+    pki_job_describe_late(&j, &found.lateness.late[0], text, sizeof text);
     assert_non_null(strstr(text, "Rank 0, or processor 0 that it alone has (host node0), takes"));
     assert_int_equal(found.lateness.processors.slow_count, 0);
-    job_findings_finish(&found);
-    job_finish(&j);
+    pki_job_findings_finish(&found);
+    pki_job_finish(&j);
 }
 
 /* How many are, if one takes 6 % longer, the collective so many times as long as it does, and all
@@ -215,7 +215,7 @@ static size_t late_if(double link, double running)
     forge f = crowded;
     complaint why = {""};
     bool culprit[8];
-    job j;
+    pki_job j;
     f.culprits = 1;
     f.slow = 0.06;
     f.link = link;
@@ -227,12 +227,12 @@ static size_t late_if(double link, double running)
                              .running = (uint64_t)((double)p->observed * running),
                              .ready = p->observed / 4};
     }
-    assert_true(job_of(&j, ranks, f.ranks, &(job_steps){0}, &why));
+    assert_true(pki_job_of(&j, ranks, f.ranks, &(pki_job_steps){0}, &why));
     free(ranks);
-    job_lateness l = job_find_late(&j, NULL);
+    pki_job_lateness l = pki_job_find_late(&j, NULL);
     size_t count = l.count;
-    job_lateness_finish(&l);
-    job_finish(&j);
+    pki_job_lateness_finish(&l);
+    pki_job_finish(&j);
     return count;
 }
 
@@ -257,7 +257,7 @@ static size_t roles_if(const char *name, uint32_t kind)
     forge f = {.seed = 730, .ranks = 8, .steps = 50};
     complaint why = {""};
     bool culprit[8];
-    job j;
+    pki_job j;
     pki_summary *ranks = calloc(f.ranks, sizeof *ranks);
     forge_make(&f, ranks, culprit);
     for (size_t r = 0; r < f.ranks; r += 2) {
@@ -265,12 +265,12 @@ static size_t roles_if(const char *name, uint32_t kind)
         free(of->name);
         *of = (pki_stage_row){strdup(name), kind};
     }
-    assert_true(job_of(&j, ranks, f.ranks, &(job_steps){0}, &why));
+    assert_true(pki_job_of(&j, ranks, f.ranks, &(pki_job_steps){0}, &why));
     free(ranks);
-    job_lateness l = job_find_late(&j, NULL);
+    pki_job_lateness l = pki_job_find_late(&j, NULL);
     size_t roles = l.roles;
-    job_lateness_finish(&l);
-    job_finish(&j);
+    pki_job_lateness_finish(&l);
+    pki_job_finish(&j);
     return roles;
 }
 
@@ -289,27 +289,27 @@ static void the_host_is_said(void **state)
     forge f = crowded;
     complaint why = {""};
     bool culprit[8];
-    job j;
+    pki_job j;
     f.per_host = 4;
     pki_summary *ranks = calloc(f.ranks, sizeof *ranks);
     forge_make(&f, ranks, culprit);
-    assert_true(job_of(&j, ranks, f.ranks, &(job_steps){0}, &why));
+    assert_true(pki_job_of(&j, ranks, f.ranks, &(pki_job_steps){0}, &why));
     free(ranks);
-    job_findings found = job_find(&j);
+    pki_job_findings found = pki_job_find(&j);
     assert_int_equal(found.crowd_count, 2);
-    const job_crowd *c = &found.crowds[1];
+    const pki_job_crowd *c = &found.crowds[1];
     assert_string_equal(j.hosts.texts[c->host], "node1");
     assert_int_equal(c->ranks, 4);
     assert_true(c->least > 0 && c->least < c->most && c->most < 1 && c->most_rank >= 4);
     size_t count;
-    job_verdict *all = job_verdicts(&found, &count);
+    pki_job_verdict *all = pki_job_verdicts(&found, &count);
     assert_string_equal(all[0].name, "no-processor");
     assert_non_null(strstr(all[0].text, "Host node0: its 4 ranks"));
     for (size_t i = 0; i < count; i++)
         free(all[i].text);
     free(all);
-    job_findings_finish(&found);
-    job_finish(&j);
+    pki_job_findings_finish(&found);
+    pki_job_finish(&j);
 }
 
 static const struct CMUnitTest job_crowd_tests[] = {
@@ -337,9 +337,9 @@ static const struct CMUnitTest job_crowd_tests[] = {
 #define STAGES 6
 
 /* Of each rank: the stage in which it is late; STAGES: nobody knows. */
-static job_findings found_late(job *j, const size_t *stages, size_t count)
+static pki_job_findings found_late(pki_job *j, const size_t *stages, size_t count)
 {
-    job_findings f = {.of = j};
+    pki_job_findings f = {.of = j};
     j->rank_count = RANKS;
     j->world = RANKS;
     j->ranks = memory_zeroed(RANKS, sizeof *j->ranks);
@@ -359,31 +359,31 @@ static job_findings found_late(job *j, const size_t *stages, size_t count)
         j->ranks[i].path = memory_copy("");
     }
     for (size_t i = 0; i < count; i++)
-        f.lateness.late[i] = (job_late){.rank = i,
-                                        .host_at = i % 2,
-                                        .ranks = 1,
-                                        .processor = PKI_SEAT_UNKNOWN,
-                                        .by = 0.5 - 0.01 * (double)i,
-                                        .stage = stages[i],
-                                        .stage_share = stages[i] < STAGES ? 0.9 : 0,
-                                        .excess = 1e6};
+        f.lateness.late[i] = (pki_job_late){.rank = i,
+                                            .host_at = i % 2,
+                                            .ranks = 1,
+                                            .processor = PKI_SEAT_UNKNOWN,
+                                            .by = 0.5 - 0.01 * (double)i,
+                                            .stage = stages[i],
+                                            .stage_share = stages[i] < STAGES ? 0.9 : 0,
+                                            .excess = 1e6};
     return f;
 }
 
-static void finish(job *j, job_findings *f)
+static void finish(pki_job *j, pki_job_findings *f)
 {
-    job_findings_finish(f);
-    job_finish(j);
+    pki_job_findings_finish(f);
+    pki_job_finish(j);
 }
 
-static void forget(job_verdict *all, size_t count)
+static void forget(pki_job_verdict *all, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         free(all[i].text);
     free(all);
 }
 
-static void assert_says(const job_verdict *v, const char *name, const char *text)
+static void assert_says(const pki_job_verdict *v, const char *name, const char *text)
 {
     assert_string_equal(v->name, name);
     if (!strstr(v->text, text))
@@ -393,11 +393,11 @@ static void assert_says(const job_verdict *v, const char *name, const char *text
 static void few_are_named_each(void **state)
 {
     (void)state;
-    job j = {0};
-    size_t count, stages[JOB_LATE_SAID] = {0};
-    job_findings f = found_late(&j, stages, JOB_LATE_SAID);
-    job_verdict *said = job_grouped_verdicts(&f, &count);
-    assert_int_equal(count, JOB_LATE_SAID);
+    pki_job j = {0};
+    size_t count, stages[PKI_JOB_LATE_SAID] = {0};
+    pki_job_findings f = found_late(&j, stages, PKI_JOB_LATE_SAID);
+    pki_job_verdict *said = pki_job_grouped_verdicts(&f, &count);
+    assert_int_equal(count, PKI_JOB_LATE_SAID);
     for (size_t i = 0; i < count; i++)
         assert_string_equal(said[i].name, "late-rank");
     forget(said, count);
@@ -407,11 +407,11 @@ static void few_are_named_each(void **state)
 static void many_are_said_by_stage(void **state)
 {
     (void)state;
-    job j = {0};
+    pki_job j = {0};
     const size_t stages[] = {3, 0, 0, 1, 0, 1, 0, 2};
     size_t count;
-    job_findings f = found_late(&j, stages, 8);
-    job_verdict *said = job_grouped_verdicts(&f, &count);
+    pki_job_findings f = found_late(&j, stages, 8);
+    pki_job_verdict *said = pki_job_grouped_verdicts(&f, &count);
     assert_int_equal(count, 5);
     assert_says(&said[0], "late-ranks",
                 "4 ranks of 2 hosts take 44.0 % to 49.0 % longer than the others for the same work,"
@@ -423,7 +423,7 @@ static void many_are_said_by_stage(void **state)
     assert_says(&said[4], "late-ranks",
                 "All 8 that are late together make the job's steps 5.00 ms longer.");
     forget(said, count);
-    said = job_verdicts(&f, &count);
+    said = pki_job_verdicts(&f, &count);
     assert_int_equal(count, 8);
     for (size_t i = 0; i < count; i++)
         assert_string_equal(said[i].name, "late-rank");
@@ -435,11 +435,11 @@ static void many_are_said_by_stage(void **state)
 static void small_stages_are_said_as_one(void **state)
 {
     (void)state;
-    job j = {0};
+    pki_job j = {0};
     const size_t stages[] = {0, 0, 1, 1, 2, 2, 3, 4, STAGES};
     size_t count;
-    job_findings f = found_late(&j, stages, 9);
-    job_verdict *said = job_grouped_verdicts(&f, &count);
+    pki_job_findings f = found_late(&j, stages, 9);
+    pki_job_verdict *said = pki_job_grouped_verdicts(&f, &count);
     assert_int_equal(count, 5);
     assert_says(&said[0], "late-ranks", "most of it in A");
     assert_says(&said[3], "late-ranks", "3 ranks of 2 hosts take 42.0 % to 44.0 %");
@@ -451,12 +451,12 @@ static void small_stages_are_said_as_one(void **state)
 static void hosts_are_said_together(void **state)
 {
     (void)state;
-    job j = {0};
+    pki_job j = {0};
     const size_t stages[] = {0, 0, 0, 0, 0, 0, 0, 0};
     size_t count;
-    job_findings f = found_late(&j, stages, 8);
+    pki_job_findings f = found_late(&j, stages, 8);
     f.lateness.late[2].host = f.lateness.late[3].host = true;
-    job_verdict *said = job_grouped_verdicts(&f, &count);
+    pki_job_verdict *said = pki_job_grouped_verdicts(&f, &count);
     assert_int_equal(count, 3);
     assert_says(&said[0], "late-hosts", "2 hosts, all ranks of each, take 47.0 % to 48.0 % longer");
     assert_says(&said[0], "late-hosts", "Most of all host left: ");

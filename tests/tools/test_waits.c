@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "comm/mpi/stragglers_window.h"
-#include "job/verdicts/findings.h"
+#include "job/verdicts/verdicts.h"
 
 /* ---- who waited for whom ---- */
 
@@ -30,8 +30,8 @@ typedef struct world {
     size_t count[RANKS];
     const char *clocks[RANKS];
     uint64_t origins[RANKS]; /* of the rank's clock; operations are told on the true one */
-    job all;
-    job_waits waits;
+    pki_job all;
+    pki_job_waits waits;
 } world;
 
 static world w;
@@ -104,17 +104,17 @@ static void find(uint64_t one_in)
     complaint why = {""};
     if (one_in)
         make(one_in);
-    job_of(&w.all, w.ranks, RANKS, &(job_steps){0}, &why); /* without steps it says so */
-    w.waits = job_find_waits(&w.all);
+    pki_job_of(&w.all, w.ranks, RANKS, &(pki_job_steps){0}, &why); /* without steps it says so */
+    w.waits = pki_job_find_waits(&w.all);
 }
 
 static void end(void)
 {
-    job_waits_finish(&w.waits);
-    job_finish(&w.all);
+    pki_job_waits_finish(&w.waits);
+    pki_job_finish(&w.all);
 }
 
-static double of(job_wait sort, size_t rank)
+static double of(pki_job_wait sort, size_t rank)
 {
     return w.waits.by[sort][rank];
 }
@@ -133,10 +133,10 @@ static void late_senders_and_receivers(void **state)
     find(4);
     assert_null(w.waits.why_not);
     assert_int_equal(w.waits.messages, 4);
-    assert_true(of(JOB_LATE_SENDER, 1) == 4 * 7e6);
-    assert_true(of(JOB_LATE_RECEIVER, 2) == 4 * 4e6);
-    assert_true(of(JOB_LATE_RECEIVER, 4) == 0);
-    assert_true(of(JOB_LATE_SENDER, 7) == 4 * 1e6);
+    assert_true(of(PKI_JOB_LATE_SENDER, 1) == 4 * 7e6);
+    assert_true(of(PKI_JOB_LATE_RECEIVER, 2) == 4 * 4e6);
+    assert_true(of(PKI_JOB_LATE_RECEIVER, 4) == 0);
+    assert_true(of(PKI_JOB_LATE_SENDER, 7) == 4 * 1e6);
     assert_true(w.waits.caused[0] == 4 * 7e6 && w.waits.caused[3] == 4 * 4e6);
     end();
 }
@@ -161,9 +161,10 @@ static void both_halves_of_a_call(void **state)
     saw(2, 13, PK_OP_SEND_RECV, 3, 20 * MS, 28 * MS, 8 * MS, 100); /* what it got is not known */
     saw(3, 13, PK_OP_RECV, 2, 28 * MS, 28 * MS + US, US, 100);
     find(1);
-    assert_true(of(JOB_LATE_SENDER, 0) == 5e6 && of(JOB_LATE_SENDER, 1) == 0);
-    assert_true(of(JOB_LATE_RECEIVER, 0) == 0 && of(JOB_LATE_RECEIVER, 1) == 0);
-    assert_true(of(JOB_LATE_SENDER, 2) == 2e6 && of(JOB_LATE_RECEIVER, 2) == 6e6 + 0.75 * 8e6);
+    assert_true(of(PKI_JOB_LATE_SENDER, 0) == 5e6 && of(PKI_JOB_LATE_SENDER, 1) == 0);
+    assert_true(of(PKI_JOB_LATE_RECEIVER, 0) == 0 && of(PKI_JOB_LATE_RECEIVER, 1) == 0);
+    assert_true(of(PKI_JOB_LATE_SENDER, 2) == 2e6 &&
+                of(PKI_JOB_LATE_RECEIVER, 2) == 6e6 + 0.75 * 8e6);
     assert_true(w.waits.caused[1] == 5e6 && w.waits.caused[3] == 12e6 && w.waits.caused[4] == 2e6);
     assert_true(w.waits.messages == 5 && w.waits.link_count == 0);
     end();
@@ -185,10 +186,10 @@ static void waits_at_collectives(void **state)
     assert_int_equal(w.waits.collectives, 4);
     assert_int_equal(w.waits.alone, 1);
     for (size_t r = 0; r < RANKS; r++) {
-        assert_true(of(JOB_WAIT_NXN, r) == (double)(7 - r) * 1e6);
-        assert_true(of(JOB_WAIT_BARRIER, r) == (double)(7 - r) * 1e6);
-        assert_true(of(JOB_LATE_BROADCAST, r) == (r < 3 ? (double)(3 - r) * 1e6 : 0));
-        assert_true(of(JOB_EARLY_REDUCE, r) == (r == 0 ? 1e6 : 0));
+        assert_true(of(PKI_JOB_WAIT_NXN, r) == (double)(7 - r) * 1e6);
+        assert_true(of(PKI_JOB_WAIT_BARRIER, r) == (double)(7 - r) * 1e6);
+        assert_true(of(PKI_JOB_LATE_BROADCAST, r) == (r < 3 ? (double)(3 - r) * 1e6 : 0));
+        assert_true(of(PKI_JOB_EARLY_REDUCE, r) == (r == 0 ? 1e6 : 0));
     }
     assert_true(w.waits.caused[7] == 2 * 28e6);
     end();
@@ -233,8 +234,8 @@ static void waited(size_t rank, uint64_t messages, uint64_t collectives)
 static double waits_of(size_t rank)
 {
     double sum = 0;
-    for (int sort = 0; sort < JOB_WAITS; sort++)
-        sum += of((job_wait)sort, rank);
+    for (int sort = 0; sort < PKI_JOB_WAITS; sort++)
+        sum += of((pki_job_wait)sort, rank);
     return sum;
 }
 
@@ -253,7 +254,7 @@ static void requests_that_are_waited_for_at_once(void **state)
     wait_for_all(10, 1);
     find(0);
     for (size_t r = 0; r < RANKS; r++)
-        assert_true(of(JOB_LATE_SENDER, r) == (r == 7 ? 60e6 : 70e6));
+        assert_true(of(PKI_JOB_LATE_SENDER, r) == (r == 7 ? 60e6 : 70e6));
     assert_true(w.waits.caused[7] == 7 * 70e6 && w.waits.caused[6] == 60e6);
     assert_true(caused_by_all() == 7 * 70e6 + 60e6);
     end();
@@ -271,7 +272,7 @@ static void chosen_requests_are_scaled_by_what_was_waited(void **state)
     }
     find(0);
     for (size_t r = 0; r < 7; r++)
-        assert_in_range((uint64_t)of(JOB_LATE_SENDER, r), 180 * MS, 350 * MS);
+        assert_in_range((uint64_t)of(PKI_JOB_LATE_SENDER, r), 180 * MS, 350 * MS);
     assert_true(w.waits.caused[7] > w.waits.caused[6]);
     end();
 }
@@ -299,8 +300,8 @@ static void messages_and_collectives_are_scaled_apart(void **state)
     }
     find(0);
     for (size_t r = 0; r < RANKS; r++) {
-        assert_true(of(JOB_WAIT_BARRIER, r) == 4 * 2 * (double)(7 - r) * 1e6);
-        assert_true(fabs(of(JOB_LATE_SENDER, r) - 4 * (r == 7 ? 60e6 : 70e6)) < 1);
+        assert_true(of(PKI_JOB_WAIT_BARRIER, r) == 4 * 2 * (double)(7 - r) * 1e6);
+        assert_true(fabs(of(PKI_JOB_LATE_SENDER, r) - 4 * (r == 7 ? 60e6 : 70e6)) < 1);
     }
     end();
 }
@@ -335,8 +336,8 @@ static void nothing_within_the_doubt(void **state)
     message(1, 0, 1, 1 * MS + 600, 2 * MS, 1 * MS, 2 * MS);
     message(2, 2, 3, 1 * MS + 601, 2 * MS, 1 * MS, 2 * MS);
     find(1);
-    assert_true(of(JOB_LATE_SENDER, 1) == 0);
-    assert_true(of(JOB_LATE_SENDER, 3) == 601);
+    assert_true(of(PKI_JOB_LATE_SENDER, 1) == 0);
+    assert_true(of(PKI_JOB_LATE_SENDER, 3) == 601);
     assert_int_equal(w.waits.doubt, 600);
     end();
 }
@@ -361,7 +362,7 @@ static void clocks_of_other_nodes(void **state)
     message(4, 1, 5, 45 * MS, 46 * MS, 40 * MS, 47 * MS);
     find(1);
     assert_in_range(w.waits.doubt, 40 * US, 60 * US);
-    assert_true(of(JOB_LATE_SENDER, 5) > 4.9e6 && of(JOB_LATE_SENDER, 5) < 5.1e6);
+    assert_true(of(PKI_JOB_LATE_SENDER, 5) > 4.9e6 && of(PKI_JOB_LATE_SENDER, 5) < 5.1e6);
     end();
 }
 
@@ -375,8 +376,8 @@ static void clocks_that_nothing_bounds(void **state)
     message(1, 0, 4, 45 * MS, 46 * MS, 40 * MS, 47 * MS);
     message(2, 0, 1, 45 * MS, 46 * MS, 40 * MS, 47 * MS);
     find(1);
-    assert_true(of(JOB_LATE_SENDER, 4) == 0);
-    assert_true(of(JOB_LATE_SENDER, 1) == 5e6);
+    assert_true(of(PKI_JOB_LATE_SENDER, 4) == 0);
+    assert_true(of(PKI_JOB_LATE_SENDER, 1) == 5e6);
     end();
 }
 
@@ -450,8 +451,8 @@ static void what_the_scheduler_explains_is_no_link(void **state)
     ring(200 * US, 20);
     for (size_t r = 0; r < RANKS; r++)
         w.all.ranks[r].processor = (pki_processor){100 * MS, 60 * MS, 10 * MS};
-    job_waits_finish(&w.waits);
-    w.waits = job_find_waits(&w.all);
+    pki_job_waits_finish(&w.waits);
+    w.waits = pki_job_find_waits(&w.all);
     assert_false(w.waits.links[0].slow);
     end();
 }
@@ -489,8 +490,8 @@ static void the_way_between_hosts_is_no_slow_link(void **state)
     assert_true(w.waits.links[0].slow && w.waits.links[1].slow);
     for (size_t r = 4; r < RANKS; r++)
         w.all.ranks[r].host = 1;
-    job_waits_finish(&w.waits);
-    w.waits = job_find_waits(&w.all);
+    pki_job_waits_finish(&w.waits);
+    w.waits = pki_job_find_waits(&w.all);
     for (size_t i = 0; i < w.waits.link_count; i++)
         assert_false(w.waits.links[i].slow);
     end();
@@ -511,14 +512,14 @@ static void a_matrix_of_all_ranks(void **state)
         .rank = 0, .sent = 9, .sent_bytes = 90, .received = 4, .received_bytes = 40};
     *partners(2, 1) = (pki_partner_row){.rank = 0, .received = 2, .received_bytes = 20};
     find(0);
-    job_exchange e = job_find_exchange(&w.all);
+    pki_job_exchange e = pki_job_find_exchange(&w.all);
     assert_int_equal(e.pair_count, 3);
     assert_true(e.pairs[0].from == 0 && e.pairs[0].to == 1 && e.pairs[0].bytes == 40);
     assert_true(e.pairs[1].from == 0 && e.pairs[1].to == 2 && e.pairs[1].messages == 2);
     assert_true(e.pairs[2].from == 1 && e.pairs[2].to == 0 && e.pairs[2].messages == 9);
     assert_true(e.messages == 15 && e.bytes == 150);
     assert_true(e.other_messages == 1 && e.other_bytes == 10);
-    job_exchange_finish(&e);
+    pki_job_exchange_finish(&e);
     end();
 }
 
@@ -832,7 +833,7 @@ static void a_place_of_another_stage(void **state)
     finish(&r);
 }
 
-static bool is_found(const job_lateness *l, int32_t rank)
+static bool is_found(const pki_job_lateness *l, int32_t rank)
 {
     for (size_t i = 0; i < l->count; i++)
         if (!l->late[i].host && (int32_t)l->late[i].rank == rank)
@@ -859,7 +860,7 @@ static void on_a_crowded_host_as_pk_job(void **state)
             .seated = true,
             .told = true};
         complaint why = {""};
-        job j;
+        pki_job j;
         run r = stragglers_begin(&f);
         for (size_t i = 0; i < r.ranks; i++) {
             pki_processor *p = &r.all[i].steps.processor;
@@ -868,14 +869,14 @@ static void on_a_crowded_host_as_pk_job(void **state)
         while (r.at < f.steps)
             next(&r);
         judge_again(&r);
-        assert_true(job_of(&j, r.all, r.ranks, &(job_steps){.given = false}, &why));
-        job_lateness l = job_find_late(&j, NULL);
+        assert_true(pki_job_of(&j, r.all, r.ranks, &(pki_job_steps){.given = false}, &why));
+        pki_job_lateness l = pki_job_find_late(&j, NULL);
         assert_int_equal(r.word.count, l.count);
         for (size_t i = 0; i < r.word.count; i++)
             assert_true(is_found(&l, r.word.late[i].rank));
         found += l.count;
-        job_lateness_finish(&l);
-        job_finish(&j);
+        pki_job_lateness_finish(&l);
+        pki_job_finish(&j);
         free(r.all);
         r.all = NULL;
         r.ranks = 0;

@@ -32,7 +32,7 @@ typedef struct html_run {
 /* `against`: another run to compare with, or NULL. 0, or -errno. */
 int html_write(const html_run *run, const html_run *against, FILE *file);
 
-/* The page of a job, of what these two write of it as JSON (job/forms/page.h). 0, or -errno. */
+/* The page of a job, of what these two write of it as JSON (job/forms/forms.h). 0, or -errno. */
 int html_write_job(html_page *job, html_page *drawn, const void *of, FILE *file);
 
 /* ---- the pages without their data (made by pack.py) ---- */

@@ -7,14 +7,14 @@
 
 #include "base/compiler.h"
 #include "html/html.h"
-#include "job/verdicts/findings.h"
-#include "job/figures/life.h"
-#include "job/forms/page.h"
+#include "job/input.h"
+#include "job/verdicts/verdicts.h"
+#include "job/forms/forms.h"
 #include "read/json.h"
 
 typedef struct wish {
     bool json;
-    job_steps steps, against_steps;
+    pki_job_steps steps, against_steps;
     const char *against, *html;
     uint32_t margin;
     operands files;
@@ -24,7 +24,7 @@ typedef struct wish {
 
 static bool read_steps(void *to, const option_given *given)
 {
-    job_steps *steps = (job_steps *)((char *)to + given->option->at);
+    pki_job_steps *steps = (pki_job_steps *)((char *)to + given->option->at);
     const char *text = given->text;
     char *end = NULL;
     if (!option_has_value(given))
@@ -48,7 +48,7 @@ static const option all_options[] = {
      OPTION_WORD, read_steps, offsetof(wish, against_steps), .needs = "steps"},
     {"--margin", "PERCENT", "slower is what took that much longer beyond chance (default {})",
      OPTION_WORD, option_number, offsetof(wish, margin), .least = 1, .most = 1000,
-     .shown = AGAINST_MARGIN},
+     .shown = PKI_AGAINST_MARGIN},
     {"--html", "PAGE",
      "the job as one page for a browser, with charts; \"-\" is the standard output"
      " (docs/job.md)",
@@ -82,59 +82,59 @@ static const char *other_of(const wish *w)
 
 static int write_page(const void *of, FILE *file)
 {
-    return html_write_job(job_page_job, job_page_drawn, of, file);
+    return html_write_job(pki_job_page_job, pki_job_page_drawn, of, file);
 }
 
-static bool print_page(const wish *w, const job_findings *found, const against *a)
+static bool print_page(const wish *w, const pki_job_findings *found, const pki_against *a)
 {
     complaint why = {""};
-    job_page page = job_page_of(found, w->html);
+    pki_job_page page = pki_job_page_of(found, w->html);
     page.against = a;
     page.other = other_of(w);
     bool done = html_write_file(w->html, write_page, &page, &why);
-    job_page_finish(&page);
+    pki_job_page_finish(&page);
     if (!done)
         complain("%s", why.text);
     return done;
 }
 
 /* a: NULL, or beside what. */
-static int print_findings(const wish *w, const job *j, const against *a)
+static int print_findings(const wish *w, const pki_job *j, const pki_against *a)
 {
-    job_findings found = job_find(j);
+    pki_job_findings found = pki_job_find(j);
     bool done = true;
     if (w->html)
         done = print_page(w, &found, a);
     else if (w->json)
-        job_print_json(&found, a, other_of(w), stdout);
+        pki_job_print_json(&found, a, other_of(w), stdout);
     else
-        job_print_text(&found, stdout);
+        pki_job_print_text(&found, stdout);
     if (a && !w->json && !w->html)
-        against_text(a, other_of(w), stdout);
-    job_findings_finish(&found);
+        pki_against_text(a, other_of(w), stdout);
+    pki_job_findings_finish(&found);
     return !done ? EXIT_UNUSABLE : a && a->slower ? EXIT_SLOWER : EXIT_OK;
 }
 
-static int print_against(const wish *w, const job *j)
+static int print_against(const wish *w, const pki_job *j)
 {
-    job before;
+    pki_job before;
     complaint why = {""};
     char *path = (char *)(uintptr_t)w->against;
     char **paths = path ? &path : w->files.all;
     int status = EXIT_OK;
     if (job_read(&before, paths, path ? 1 : w->files.count, &w->against_steps, &why)) {
-        double margin = w->margin ? w->margin : AGAINST_MARGIN;
-        against a = job_against(j, &before, margin / 100);
+        double margin = w->margin ? w->margin : PKI_AGAINST_MARGIN;
+        pki_against a = pki_job_against(j, &before, margin / 100);
         status = print_findings(w, j, &a);
-        against_finish(&a);
+        pki_against_finish(&a);
     } else {
         status = complain("%s", why.text);
     }
-    job_finish(&before);
+    pki_job_finish(&before);
     return status;
 }
 
-static int print(const wish *w, const job *j)
+static int print(const wish *w, const pki_job *j)
 {
     return other_of(w) ? print_against(w, j) : print_findings(w, j, NULL);
 }
@@ -156,7 +156,7 @@ static bool makes_sense(const wish *w)
 int command_job(int argc, char **argv)
 {
     wish w = {0};
-    job j;
+    pki_job j;
     complaint why = {""};
     int status = options_read(&command_options, &w, argc, argv);
     if (status != OPTIONS_READ)
@@ -167,9 +167,9 @@ int command_job(int argc, char **argv)
     if (job_read(&j, w.files.all, w.files.count, &w.steps, &why))
         status = print(&w, &j);
     else if (j.life_count && !j.rank_count && !w.html && !other_of(&w))
-        status = (job_lives_alone(&j, w.json, stdout), EXIT_OK);
+        status = (pki_job_lives_alone(&j, w.json, stdout), EXIT_OK);
     else
         status = complain("%s", why.text);
-    job_finish(&j);
+    pki_job_finish(&j);
     return status;
 }

@@ -7,22 +7,22 @@
 #include <stdlib.h>
 
 /* Times of the axis instead of the file's. */
-static void move_to_axis(const arrows *a, operation *all, size_t count)
+static void move_to_axis(const arrows *a, pki_joint *all, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const merge_source *s = &a->to->sources->all[all[i].source];
-        all[i].start = clocks_axis(a->to->clocks, s, all[i].start);
-        all[i].end = clocks_axis(a->to->clocks, s, all[i].end);
+        all[i].start = pki_clocks_axis(a->to->clocks, &s->when, all[i].start);
+        all[i].end = pki_clocks_axis(a->to->clocks, &s->when, all[i].end);
     }
 }
 
 /* Viewers find the two ends by category, name and id. */
-static const char *name_of(const operation *o)
+static const char *name_of(const pki_joint *o)
 {
-    return o->kind >= OPERATION_SEND ? "message" : pki_comm_op_name(o->op);
+    return o->kind >= PKI_JOINT_SEND ? "message" : pki_comm_op_name(o->op);
 }
 
-static bool put_end(arrows *a, const operation *o, const char *phase, uint64_t at, uint64_t id)
+static bool put_end(arrows *a, const pki_joint *o, const char *phase, uint64_t at, uint64_t id)
 {
     char text[256], *p = pki_put_text(text, phase);
     p = pki_put_text(PKI_PUT(p, ",\"cat\":\"ranks\",\"name\":\""), name_of(o));
@@ -34,7 +34,7 @@ static bool put_end(arrows *a, const operation *o, const char *phase, uint64_t a
     return copy_put(a->to, text, (size_t)(p - text));
 }
 
-static bool is_backwards(arrows *a, const operation *from, const operation *to)
+static bool is_backwards(arrows *a, const pki_joint *from, const pki_joint *to)
 {
     if (to->end >= from->start)
         return false;
@@ -44,7 +44,7 @@ static bool is_backwards(arrows *a, const operation *from, const operation *to)
 }
 
 /* From the beginning of the one to just before the end of the other: both lie in their slices. */
-static void draw(arrows *a, const operation *from, const operation *to)
+static void draw(arrows *a, const pki_joint *from, const pki_joint *to)
 {
     if (is_backwards(a, from, to) || !from->written || !to->written || a->failed)
         return;
@@ -57,16 +57,16 @@ static void draw(arrows *a, const operation *from, const operation *to)
 /* ---- messages ---- */
 
 /* If one side has more, it is not known where the other begins, but in a run that was cut. */
-static bool can_be_paired(const arrows *a, const operation *all, size_t sends, size_t count)
+static bool can_be_paired(const arrows *a, const pki_joint *all, size_t sends, size_t count)
 {
     const merge_source *s = a->to->sources->all;
     return 2 * sends == count ||
            (sends && sends < count && (s[all[0].source].cut || s[all[sends].source].cut));
 }
 
-static void draw_messages(arrows *a, const operation *all, size_t count)
+static void draw_messages(arrows *a, const pki_joint *all, size_t count)
 {
-    size_t sends = operations_receives(all, count), receives = count - sends;
+    size_t sends = pki_joints_receives(all, count), receives = count - sends;
     size_t pairs = can_be_paired(a, all, sends, count) ? sends < receives ? sends : receives : 0;
     for (size_t i = 0; i < pairs; i++)
         draw(a, &all[i], &all[sends + i]);
@@ -78,20 +78,20 @@ static void draw_messages(arrows *a, const operation *all, size_t count)
 
 static int by_start(const void *x, const void *y)
 {
-    const operation *one = x, *other = y;
+    const pki_joint *one = x, *other = y;
     return one->start < other->start ? -1 : one->start > other->start;
 }
 
-static operation last_of(const operation *all, size_t count)
+static pki_joint last_of(const pki_joint *all, size_t count)
 {
-    const operation *last = all;
+    const pki_joint *last = all;
     for (size_t i = 1; i < count; i++)
         last = all[i].start > last->start ? &all[i] : last;
     return *last;
 }
 
 /* All arrows of thousands of ranks would be too much for viewers. */
-static void draw_or_check(arrows *a, const operation *from, const operation *to, size_t *drawn)
+static void draw_or_check(arrows *a, const pki_joint *from, const pki_joint *to, size_t *drawn)
 {
     if (from->rank == to->rank)
         return;
@@ -102,31 +102,31 @@ static void draw_or_check(arrows *a, const operation *from, const operation *to,
 }
 
 /* Nobody could go on before the last one came. */
-static void draw_all_to_all(arrows *a, operation *all, size_t count)
+static void draw_all_to_all(arrows *a, pki_joint *all, size_t count)
 {
     size_t drawn = 0;
     if (count > ARROWS_MOST)
         qsort(all, count, sizeof *all, by_start);
-    const operation last = last_of(all, count);
+    const pki_joint last = last_of(all, count);
     for (size_t i = 0; i < count; i++)
         draw_or_check(a, &last, &all[i], &drawn);
 }
 
-static void draw_rooted(arrows *a, const operation *all, size_t count)
+static void draw_rooted(arrows *a, const pki_joint *all, size_t count)
 {
     size_t drawn = 0;
-    const operation *root = NULL;
+    const pki_joint *root = NULL;
     for (size_t i = 0; i < count; i++)
         root = all[i].rank == all[i].peer ? &all[i] : root;
     for (size_t i = 0; root && i < count; i++) {
-        bool gives = root->kind == OPERATION_FROM;
+        bool gives = root->kind == PKI_JOINT_FROM;
         draw_or_check(a, gives ? root : &all[i], gives ? &all[i] : root, &drawn);
     }
 }
 
-static void draw_collective(arrows *a, operation *all, size_t count)
+static void draw_collective(arrows *a, pki_joint *all, size_t count)
 {
-    if (!operations_are_one(all, count)) {
+    if (!pki_joints_are_one(all, count)) {
         a->ambiguous++;
         return;
     }
@@ -135,24 +135,24 @@ static void draw_collective(arrows *a, operation *all, size_t count)
         return;
     }
     a->collectives++;
-    if (all[0].kind == OPERATION_ALL)
+    if (all[0].kind == PKI_JOINT_ALL)
         draw_all_to_all(a, all, count);
-    else if (all[0].kind != OPERATION_LOOSE)
+    else if (all[0].kind != PKI_JOINT_LOOSE)
         draw_rooted(a, all, count);
 }
 
-static void draw_group(void *user, operation *all, size_t count)
+static void draw_group(void *user, pki_joint *all, size_t count)
 {
     arrows *a = user;
     move_to_axis(a, all, count);
-    if (all[0].kind >= OPERATION_SEND)
+    if (all[0].kind >= PKI_JOINT_SEND)
         draw_messages(a, all, count);
     else
         draw_collective(a, all, count);
 }
 
-bool arrows_put(arrows *a, operations *o, complaint *why)
+bool arrows_put(arrows *a, pki_joints *o, complaint *why)
 {
     a->next_id = copy_free_ids(a->to->sources);
-    return operations_each(o, draw_group, a, why) && !a->failed;
+    return pki_joints_each(o, draw_group, a, why) && !a->failed;
 }

@@ -18,4 +18,4 @@ typedef struct arrows {
 } arrows;
 
 /* False, and why. */
-bool arrows_put(arrows *a, operations *o, complaint *why);
+bool arrows_put(arrows *a, pki_joints *o, complaint *why);

@@ -8,7 +8,7 @@
 
 #define OPERATION "\"Collective name\""
 
-void collector_open(collector *c, operations *into)
+void collector_open(collector *c, pki_joints *into)
 {
     *c = (collector){.into = into};
     event_reader_open(&c->reader);
@@ -65,36 +65,36 @@ static uint64_t communicator_of(const event *e)
 
 /* Messages of one sender, receiver and tag do not overtake each other, so the n-th that was sent is
  * the n-th that was received: all of a channel have one key. */
-static uint64_t channel_of(const event *e, const operation *o)
+static uint64_t channel_of(const event *e, const pki_joint *o)
 {
-    bool is_send = o->kind == OPERATION_SEND;
+    bool is_send = o->kind == PKI_JOINT_SEND;
     uint64_t key = mixed(communicator_of(e), 1);
     key = mixed(key, (uint64_t)(is_send ? o->rank : o->peer));
     key = mixed(key, (uint64_t)(is_send ? o->peer : o->rank));
     return mixed(key, (uint64_t)(uint32_t)e->comm.tag);
 }
 
-static bool is_message(const operation *o)
+static bool is_message(const pki_joint *o)
 {
-    return o->kind == OPERATION_SEND || o->kind == OPERATION_RECEIVE;
+    return o->kind == PKI_JOINT_SEND || o->kind == PKI_JOINT_RECEIVE;
 }
 
-static void set_key(operation *o, uint64_t channel, uint64_t sequence)
+static void set_key(pki_joint *o, uint64_t channel, uint64_t sequence)
 {
     o->key = is_message(o) ? channel : mixed(channel, sequence);
 }
 
 /* False: it says too little to find the other ranks' by. Several that were timed as one are none.
  */
-static bool fill(operation *o, const event *e, uint64_t *channel)
+static bool fill(pki_joint *o, const event *e, uint64_t *channel)
 {
     const event_comm *c = &e->comm;
     if (!c->op || c->rank < 0 || c->ranks < 2 || c->sequence == 0 || c->calls > 1 ||
         c->sharers > 1 || c->unfinished)
         return false;
-    *o = (operation){.start = e->start, .end = e->end, .tid = e->tid, .rank = c->rank};
+    *o = (pki_joint){.start = e->start, .end = e->end, .tid = e->tid, .rank = c->rank};
     o->op = (uint8_t)pki_comm_op_named(c->op);
-    o->kind = (uint8_t)operation_kind_of(o->op);
+    o->kind = (uint8_t)pki_joint_kind_of(o->op);
     o->peer = c->peer;
     o->ranks = c->ranks;
     *channel = is_message(o) ? channel_of(e, o) : mixed(communicator_of(e), 2);
@@ -117,7 +117,7 @@ static const event *read_event(collector *c, line l)
 
 /* Arrows begin at slices, and a pair of events is none. That of the call has ended before the pair
  * was written, and is the first one on its thread that begins after the operation. */
-static bool move_to_call(const collector *c, operation *o)
+static bool move_to_call(const collector *c, pki_joint *o)
 {
     uint64_t first = o->start + CALL_BEGINS;
     bool found = false;
@@ -133,11 +133,11 @@ static bool move_to_call(const collector *c, operation *o)
     return found;
 }
 
-static void open_pair(collector *c, const event *e, const operation *o)
+static void open_pair(collector *c, const event *e, const pki_joint *o)
 {
     c->open = *o;
     bool at_call = move_to_call(c, &c->open);
-    c->open.written &= at_call || o->kind == OPERATION_RECEIVE; /* arrows go to its end */
+    c->open.written &= at_call || o->kind == PKI_JOINT_RECEIVE; /* arrows go to its end */
     c->open_id = e->comm.id;
     c->is_open = true;
 }
@@ -148,22 +148,22 @@ static bool close_pair(collector *c, const event *e, complaint *why)
         return true;
     c->is_open = false;
     c->open.end = e->start;
-    return operations_add(c->into, &c->open, why);
+    return pki_joints_add(c->into, &c->open, why);
 }
 
-static bool add_operation(collector *c, operation o, const operation *where, complaint *why)
+static bool add_operation(collector *c, pki_joint o, const pki_joint *where, complaint *why)
 {
     o.source = where->source;
     o.pid = where->pid;
     o.written = where->written;
-    return operations_add(c->into, &o, why);
+    return pki_joints_add(c->into, &o, why);
 }
 
 /* Not like an earlier one, or a pair. */
-static bool add_event(collector *c, line l, const fields *f, const operation *where, complaint *why)
+static bool add_event(collector *c, line l, const fields *f, const pki_joint *where, complaint *why)
 {
     const event *e = read_event(c, l);
-    operation o;
+    pki_joint o;
     uint64_t channel = 0;
     if (!e)
         return true;
@@ -186,8 +186,8 @@ static bool add_event(collector *c, line l, const fields *f, const operation *wh
 bool collector_add(collector *c, uint32_t of, line l, const fields *f, uint32_t pid, bool written,
                    complaint *why)
 {
-    const operation where = {.source = of, .pid = pid, .written = written};
-    operation o;
+    const pki_joint where = {.source = of, .pid = pid, .written = written};
+    pki_joint o;
     uint64_t channel, sequence;
     if (!alike_find(&c->known, l, f, &o, &channel, &sequence))
         return add_event(c, l, f, &where, why);

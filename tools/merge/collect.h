@@ -2,7 +2,7 @@
 #pragma once
 
 #include "merge/fields.h"
-#include "merge/operations.h"
+#include "job/clocks/clocks.h"
 #include "merge/source.h"
 #include "trace/trace.h"
 
@@ -14,11 +14,11 @@ typedef struct recent {
 #define COLLECTOR_RECENT 1024
 
 typedef struct collector {
-    operations *into;
+    pki_joints *into;
     event_reader reader;
     char *copy; /* of a line: it is taken apart in place */
     size_t room;
-    operation open; /* a pair's beginning, whose end comes next */
+    pki_joint open; /* a pair's beginning, whose end comes next */
     uint64_t open_id;
     bool is_open;
     alike known;
@@ -26,7 +26,7 @@ typedef struct collector {
     uint32_t next; /* place in it */
 } collector;
 
-void collector_open(collector *c, operations *into);
+void collector_open(collector *c, pki_joints *into);
 void collector_close(collector *c);
 
 /* The slices of another file begin. */

@@ -76,7 +76,7 @@ static bool write_merged(merge_copy *c, merge_sources *s, const char *path, merg
     size_t length;
     char *head = merged_head(s, c->clocks, &length);
     rewrite out = {.file = PKI_TRACE_FILE_NONE};
-    operations *found = operations_create(path);
+    pki_joints *found = pki_joints_create(path);
     collector from;
     arrows drawn = {.to = c};
     collector_open(&from, found);
@@ -88,12 +88,12 @@ static bool write_merged(merge_copy *c, merge_sources *s, const char *path, merg
         rewrite_abandon(&out);
     outcome->arrows = drawn;
     collector_close(&from);
-    operations_destroy(found);
+    pki_joints_destroy(found);
     free(head);
     return written;
 }
 
-static bool merge(const merge_wish *w, merge_sources *s, merge_clocks *clocks, complaint *why)
+static bool merge(const merge_wish *w, merge_sources *s, pki_clocks *clocks, complaint *why)
 {
     merge_copy c = {.sources = s, .clocks = clocks, .window = w->window, .why = why};
     merge_outcome outcome = {.out = w->out, .copy = &c};
@@ -128,16 +128,17 @@ int command_merge(int argc, char **argv)
 {
     merge_wish w = {.window.to = UINT64_MAX};
     merge_sources sources = {0};
-    merge_clocks clocks = {0};
+    pki_clocks clocks = {0};
     complaint why = {""};
     int status = options_read(&command_options, &w, argc, argv);
     bool read = status == OPTIONS_READ;
     status = read ? EXIT_UNUSABLE : status;
     if (read && is_possible(&w) && find_sources(&w, &sources)) {
-        clocks_make(&clocks, &sources);
+        const pki_clocked_files files = {&sources.all->when, sources.count, sizeof *sources.all};
+        pki_clocks_make(&clocks, &files);
         status = merge(&w, &sources, &clocks, &why) ? EXIT_OK : complain("%s", why.text);
     }
-    clocks_free(&clocks);
+    pki_clocks_free(&clocks);
     sources_free(&sources);
     wish_free(&w);
     return status;

@@ -59,10 +59,10 @@ static void put_time(edits *e, field f, uint64_t ns, size_t kept)
 
 static void put_times(edits *e, const merge_copy *c, const merge_source *s, const fields *f)
 {
-    uint64_t start = clocks_axis(c->clocks, s, f->start);
+    uint64_t start = pki_clocks_axis(c->clocks, &s->when, f->start);
     put_time(e, f->ts, start, f->start_kept);
-    if (f->dur.length && c->clocks->all[s->clock].count > 1)
-        put_time(e, f->dur, clocks_axis(c->clocks, s, f->start + f->length) - start,
+    if (f->dur.length && c->clocks->all[s->when.clock].count > 1)
+        put_time(e, f->dur, pki_clocks_axis(c->clocks, &s->when, f->start + f->length) - start,
                  f->length_kept);
 }
 
@@ -200,8 +200,8 @@ static void note_begun(merge_copy *c, uint64_t id)
 /* An end without its beginning is an error to some viewers. */
 static bool is_inside(merge_copy *c, const merge_source *s, line l, const fields *f)
 {
-    uint64_t from = clocks_axis(c->clocks, s, f->start), id = 0;
-    uint64_t to = f->length ? clocks_axis(c->clocks, s, f->start + f->length) : from;
+    uint64_t from = pki_clocks_axis(c->clocks, &s->when, f->start), id = 0;
+    uint64_t to = f->length ? pki_clocks_axis(c->clocks, &s->when, f->start + f->length) : from;
     if (!c->window.limited)
         return true;
     bool inside = to >= c->window.from && from <= c->window.to;
@@ -219,7 +219,7 @@ static bool has_other_time_alone(const merge_copy *c, const merge_source *s, con
                                  const pid_entry *pid)
 {
     return f->timed && pid->becomes == pid->pid && !(s->twin && f->id.length) &&
-           !(f->dur.length && c->clocks->all[s->clock].count > 1);
+           !(f->dur.length && c->clocks->all[s->when.clock].count > 1);
 }
 
 static bool put_moved(merge_copy *c, line l, const fields *f, uint64_t ns)
@@ -244,7 +244,7 @@ static bool put_event(merge_copy *c, const merge_source *s, line l, const fields
     edits e;
     e.count = 0;
     if (has_other_time_alone(c, s, f, pid) &&
-        put_moved(c, l, f, clocks_axis(c->clocks, s, f->start)))
+        put_moved(c, l, f, pki_clocks_axis(c->clocks, &s->when, f->start)))
         return true;
     if (pid->becomes != pid->pid)
         put_number(&e, f->pid, pid->becomes);

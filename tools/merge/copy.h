@@ -1,7 +1,7 @@
 /* tools/merge/copy.h - the events of one trace after the other, into the merged one. */
 #pragma once
 
-#include "merge/clocks.h"
+#include "job/clocks/clocks.h"
 #include "merge/collect.h"
 #include "merge/pids.h"
 #include "recover/recover.h"
@@ -13,7 +13,7 @@ typedef struct merge_window {
 
 typedef struct merge_copy {
     const merge_sources *sources;
-    const merge_clocks *clocks;
+    const pki_clocks *clocks;
     merge_window window;
     pids pids;
     collector *collector; /* NULL: nobody wants to know what ranks did together */

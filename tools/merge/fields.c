@@ -370,7 +370,7 @@ static bool is_like(const alike_line *k, line l, const fields *f, uint64_t *numb
     return *number && (size_t)(end - rest) == after && memcmp(rest, k->text + k->after, after) == 0;
 }
 
-bool alike_find(const alike *a, line l, const fields *f, operation *o, uint64_t *channel,
+bool alike_find(const alike *a, line l, const fields *f, pki_joint *o, uint64_t *channel,
                 uint64_t *number)
 {
     uint64_t duration;
@@ -406,7 +406,7 @@ static size_t find_number(line l, size_t from, uint64_t number, size_t *after)
     return (size_t)(at - l.text);
 }
 
-void alike_add(alike *a, line l, const fields *f, const operation *o, uint64_t channel,
+void alike_add(alike *a, line l, const fields *f, const pki_joint *o, uint64_t channel,
                uint64_t number)
 {
     size_t behind = f->dur.at + f->dur.length, after = 0;

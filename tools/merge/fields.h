@@ -2,7 +2,7 @@
  */
 #pragma once
 
-#include "merge/operations.h"
+#include "job/clocks/clocks.h"
 #include "read/lines.h"
 
 /* ---- where the members of an event stand in its line ---- */
@@ -70,7 +70,7 @@ typedef struct alike_line {
     size_t behind;    /* from behind its duration */
     size_t number;    /* of the operation: its digits... */
     size_t after;     /* ...and what follows them */
-    operation is;     /* but for times, number and source */
+    pki_joint is;     /* but for times, number and source */
     uint64_t channel; /* of a collective: its key, into which the number is mixed */
 } alike_line;
 
@@ -83,9 +83,9 @@ void alike_free(alike *a);
 
 /* The line is like an earlier one, and this is what it says; in *channel see above, and the number
  * in *number. */
-bool alike_find(const alike *a, line l, const fields *f, operation *o, uint64_t *channel,
+bool alike_find(const alike *a, line l, const fields *f, pki_joint *o, uint64_t *channel,
                 uint64_t *number);
 
 /* A line, and what it says. */
-void alike_add(alike *a, line l, const fields *f, const operation *o, uint64_t channel,
+void alike_add(alike *a, line l, const fields *f, const pki_joint *o, uint64_t channel,
                uint64_t number);

@@ -9,11 +9,11 @@
 
 #define OPENS ",\n\"traceEvents\":["
 
-const char *clock_method_name(const merge_clock *c)
+const char *clock_method_name(const pki_clock *c)
 {
-    static const char *const names[] = {[CLOCK_SAME] = "same clock",
-                                        [CLOCK_BOUNDED] = "messages and collectives",
-                                        [CLOCK_REAL_TIME] = "real time"};
+    static const char *const names[] = {[PKI_CLOCK_SAME] = "same clock",
+                                        [PKI_CLOCK_BOUNDED] = "messages and collectives",
+                                        [PKI_CLOCK_REAL_TIME] = "real time"};
     return names[c->method];
 }
 
@@ -22,23 +22,23 @@ static void set(json_t *object, const char *key, json_t *value)
     memory_needed(json_object_set_new(object, key, value) == 0);
 }
 
-static json_t *clock_as_json(const merge_clock *c)
+static json_t *clock_as_json(const pki_clock *c)
 {
     json_t *o = json_object();
-    int64_t doubt = clock_doubt(c);
+    int64_t doubt = pki_clock_doubt(c);
     memory_needed(o != NULL);
     set(o, "host", json_string(c->host));
     set(o, "clock", json_string(c->name));
     set(o, "method", json_string(clock_method_name(c)));
     set(o, "offset_ns", json_integer(c->knots[0].offset));
     set(o, "uncertainty_ns", doubt < 0 ? json_null() : json_integer(doubt));
-    set(o, "drift_ppm", json_real(clock_drift(c)));
+    set(o, "drift_ppm", json_real(pki_clock_drift(c)));
     set(o, "bounds", json_integer((json_int_t)c->bounds));
     set(o, "broken", json_boolean(c->broken));
     return o;
 }
 
-static json_t *metadata(const merge_sources *s, const merge_clocks *c)
+static json_t *metadata(const merge_sources *s, const pki_clocks *c)
 {
     json_t *o = json_object(), *clocks = json_array();
     memory_needed(o && clocks);
@@ -50,7 +50,7 @@ static json_t *metadata(const merge_sources *s, const merge_clocks *c)
     return o;
 }
 
-char *merged_head(const merge_sources *s, const merge_clocks *c, size_t *length)
+char *merged_head(const merge_sources *s, const pki_clocks *c, size_t *length)
 {
     json_t *o = json_object();
     memory_needed(o != NULL);

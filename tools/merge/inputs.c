@@ -58,14 +58,15 @@ static bool scan_event(void *user, const merge_source *s, line l, const fields *
 }
 
 /* From the first rank's beginning of them to the last one's end. */
-static bool find_window(const look *k, const merge_clocks *c, merge_window *w, complaint *why)
+static bool find_window(const look *k, const pki_clocks *c, merge_window *w, complaint *why)
 {
     bool any = false;
     for (size_t i = 0; i < k->sources->count; i++) {
         const merge_source *s = &k->sources->all[i];
         if (!k->spans[i].found)
             continue;
-        uint64_t from = clocks_axis(c, s, k->spans[i].from), to = clocks_axis(c, s, k->spans[i].to);
+        uint64_t from = pki_clocks_axis(c, &s->when, k->spans[i].from),
+                 to = pki_clocks_axis(c, &s->when, k->spans[i].to);
         w->from = any && w->from < from ? w->from : from;
         w->to = any && w->to > to ? w->to : to;
         any = true;
@@ -84,20 +85,20 @@ static bool read_all(look *k, merge_sources *s)
     return true;
 }
 
-bool prescan(merge_sources *s, merge_clocks *c, const merge_steps *steps, merge_window *window,
+bool prescan(merge_sources *s, pki_clocks *c, const merge_steps *steps, merge_window *window,
              const char *beside, complaint *why)
 {
     bool several = c->count > 1;
     if (!several && !steps->limited)
         return true;
-    operations *found = several ? operations_create(beside) : NULL;
+    pki_joints *found = several ? pki_joints_create(beside) : NULL;
     collector from;
     collector_open(&from, found);
     look k = {s, steps, memory_zeroed(s->count, sizeof *k.spans), several ? &from : NULL, why};
-    bool done = read_all(&k, s) && (!several || clocks_fit(c, s, found, why)) &&
+    bool done = read_all(&k, s) && (!several || pki_clocks_fit(c, found, why)) &&
                 (!steps->limited || find_window(&k, c, window, why));
     collector_close(&from);
-    operations_destroy(found);
+    pki_joints_destroy(found);
     free(k.spans);
     return done;
 }
@@ -250,17 +251,20 @@ static char *clock_of(const merge_source *s, const json_t *clock)
     const char *boot = text_in(clock, "id");
     if (*boot)
         return memory_copy(boot);
-    return s->base_ns && *s->host ? print_copy("%s%s", "host ", s->host) : memory_copy("real time");
+    return s->when.base_ns && *s->host ? print_copy("%s%s", "host ", s->host)
+                                       : memory_copy("real time");
 }
 
 static void read_clock(merge_source *s, const json_t *head, const json_t *metadata)
 {
     const json_t *clock = json_object_get(metadata, "clock");
-    s->unix_ns = number_in(head, "baseTimeNanoseconds");
-    s->base_ns = number_in(clock, "base_monotonic_ns");
+    s->when.unix_ns = number_in(head, "baseTimeNanoseconds");
+    s->when.base_ns = number_in(clock, "base_monotonic_ns");
     s->clock_name = clock_of(s, clock);
+    s->when.name = s->clock_name;
+    s->when.host = s->host;
     if (strcmp(s->clock_name, "real time") == 0)
-        s->base_ns = s->unix_ns;
+        s->when.base_ns = s->when.unix_ns;
 }
 
 static void read_head(merge_source *s, const json_t *head)

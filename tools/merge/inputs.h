@@ -2,7 +2,7 @@
 #pragma once
 
 #include "command.h"
-#include "merge/clocks.h"
+#include "job/clocks/clocks.h"
 #include "merge/copy.h"
 
 /* ---- what has to be known of all files before the first event is written ---- */
@@ -15,7 +15,7 @@ typedef struct merge_steps {
 } merge_steps;
 
 /* False and why; also if no rank has any of the steps. */
-bool prescan(merge_sources *s, merge_clocks *c, const merge_steps *steps, merge_window *window,
+bool prescan(merge_sources *s, pki_clocks *c, const merge_steps *steps, merge_window *window,
              const char *beside, complaint *why);
 
 /* ---- what `pk merge` is asked for ---- */

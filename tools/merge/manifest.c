@@ -36,7 +36,7 @@ static bool meets_another(const merge_sources *s, size_t place)
 {
     const merge_source *it = &s->all[place];
     for (size_t i = 0; i < place; i++)
-        if (s->all[i].clock == it->clock && s->all[i].pid == it->pid &&
+        if (s->all[i].when.clock == it->when.clock && s->all[i].pid == it->pid &&
             s->all[i].process != it->process)
             return true;
     return false;
@@ -56,11 +56,11 @@ static json_t *machine_of(const merge_sources *s, size_t place)
 }
 
 /* Perfetto shifts a file as a whole: drift is evened out over its length. */
-static json_t *file_entry(const merge_sources *s, const merge_clocks *c, size_t place, bool archive)
+static json_t *file_entry(const merge_sources *s, const pki_clocks *c, size_t place, bool archive)
 {
     char name[4096];
     const merge_source *it = &s->all[place];
-    uint64_t middle = it->last_ns / 2, at = clocks_axis(c, it, middle);
+    uint64_t middle = it->when.last_ns / 2, at = pki_clocks_axis(c, &it->when, middle);
     json_t *o = json_object(), *clocks = json_object();
     memory_needed(o && clocks);
     name_of(name, sizeof name, it, place, archive);
@@ -71,7 +71,7 @@ static json_t *file_entry(const merge_sources *s, const merge_clocks *c, size_t 
     return o;
 }
 
-static char *manifest_text(const merge_sources *s, const merge_clocks *c, bool archive)
+static char *manifest_text(const merge_sources *s, const pki_clocks *c, bool archive)
 {
     json_t *o = json_object(), *inside = json_object(), *files = json_array();
     memory_needed(o && inside && files);
@@ -97,7 +97,7 @@ static bool put_archive(FILE *to, const merge_sources *s, const char *text, comp
     return put && tar_end(to);
 }
 
-bool manifest_write(const char *out, const merge_sources *s, const merge_clocks *c, complaint *why)
+bool manifest_write(const char *out, const merge_sources *s, const pki_clocks *c, complaint *why)
 {
     output o;
     bool archive = pki_ends_with(out, ".tar");

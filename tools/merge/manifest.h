@@ -3,7 +3,8 @@
  * https://perfetto.dev/docs/reference/perfetto-manifest, version 1. */
 #pragma once
 
-#include "merge/clocks.h"
+#include "job/clocks/clocks.h"
+#include "merge/source.h"
 
 /* A name that ends in .tar: an archive with the files in it, which Perfetto opens. */
-bool manifest_write(const char *out, const merge_sources *s, const merge_clocks *c, complaint *why);
+bool manifest_write(const char *out, const merge_sources *s, const pki_clocks *c, complaint *why);

@@ -75,28 +75,28 @@ static void print_time(double ns)
         printf("%.0f ns", ns);
 }
 
-static void print_clock(const merge_clock *c)
+static void print_clock(const pki_clock *c)
 {
     printf("  clock of ");
     pki_put_text(stdout, *c->host ? c->host : c->name);
     printf(": ");
-    if (c->method == CLOCK_SAME) {
+    if (c->method == PKI_CLOCK_SAME) {
         printf("that of the time axis\n");
         return;
     }
     if (c->broken)
         printf("broken: what ranks did together contradicts itself; ");
-    if (c->method == CLOCK_REAL_TIME) {
+    if (c->method == PKI_CLOCK_REAL_TIME) {
         printf("by the nodes' real times, which nothing here bounds\n");
         return;
     }
     printf("within ");
-    print_time((double)clock_doubt(c));
+    print_time((double)pki_clock_doubt(c));
     printf(", by %llu messages and collectives; it drifts %.3f ppm\n", (number)c->bounds,
-           clock_drift(c));
+           pki_clock_drift(c));
 }
 
-static void print_clocks(const merge_clocks *c)
+static void print_clocks(const pki_clocks *c)
 {
     for (size_t i = 0; c->count > 1 && i < c->count; i++)
         print_clock(&c->all[i]);
@@ -164,7 +164,7 @@ void print_merged(const merge_outcome *t)
     print_files(c);
 }
 
-bool print_manifest(const char *out, const merge_sources *s, const merge_clocks *c)
+bool print_manifest(const char *out, const merge_sources *s, const pki_clocks *c)
 {
     printf("%s: %zu trace%s\n", out, s->count, ending(s->count));
     print_rank_counts(s);

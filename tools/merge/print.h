@@ -12,4 +12,4 @@ typedef struct merge_outcome {
 void print_merged(const merge_outcome *t);
 
 /* Always true. */
-bool print_manifest(const char *out, const merge_sources *s, const merge_clocks *c);
+bool print_manifest(const char *out, const merge_sources *s, const pki_clocks *c);

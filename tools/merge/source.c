@@ -19,8 +19,8 @@ static bool visit_event(const reading_state *r, line l, fields *f)
 {
     merge_source *s = r->source;
     fields_read_times(f, l, r->lengths);
-    if (f->timed && f->start + f->length > s->last_ns)
-        s->last_ns = f->start + f->length;
+    if (f->timed && f->start + f->length > s->when.last_ns)
+        s->when.last_ns = f->start + f->length;
     return r->visit(r->user, s, l, f);
 }
 

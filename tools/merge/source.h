@@ -2,24 +2,22 @@
 #pragma once
 
 #include "complaint.h"
+#include "job/clocks/clocks.h"
 #include "merge/fields.h"
 
 typedef struct merge_source {
     char *path;
     char *host, *program; /* "": not known */
-    char *clock_name;     /* the same for files whose times are of one clock */
-    int32_t rank;         /* -1: not known */
-    int32_t ranks;        /* of the job; 0: not known */
-    uint64_t pid;         /* of the process itself; 0: not known */
-    uint64_t base_ns;     /* the clock at "ts":0 */
-    uint64_t unix_ns;     /* 0: not known */
-    bool ours;            /* perfkit wrote it */
-    bool twin;            /* another process has the same rank */
-    uint32_t clock;       /* its place among the clocks (clocks.h) */
-    uint32_t process;     /* the same for files of one process: captures */
-    uint64_t last_ns;     /* the end of its last event, once it has been read */
-    bool cut;             /* it has no end; once it has been read */
-    bool arena;           /* a killed run's arena lies beside it */
+    char *clock_name;
+    int32_t rank;     /* -1: not known */
+    int32_t ranks;    /* of the job; 0: not known */
+    uint64_t pid;     /* of the process itself; 0: not known */
+    pki_clocked when; /* by which clock */
+    bool ours;        /* perfkit wrote it */
+    bool twin;        /* another process has the same rank */
+    uint32_t process; /* the same for files of one process: captures */
+    bool cut;         /* it has no end; once it has been read */
+    bool arena;       /* a killed run's arena lies beside it */
 } merge_source;
 
 typedef struct merge_sources {

@@ -14,6 +14,7 @@
 #include "load/load.h"
 #include "out/columns.h"
 #include "read/json.h"
+#include "job/input.h"
 
 typedef struct wish {
     bool json, threads, tree;
@@ -201,18 +202,18 @@ static int print_beside(const wish *w, const pki_summary *summary, const pki_sum
                         const pki_report_options *options)
 {
     char *paths[2] = {(char *)(uintptr_t)w->path, (char *)(uintptr_t)w->against};
-    job now = {0}, before = {0};
+    pki_job now = {0}, before = {0};
     complaint ignored = {""};
-    against a = {0};
-    bool known = !w->steps && job_read(&now, &paths[0], 1, &(job_steps){0}, &ignored) &&
-                 job_read(&before, &paths[1], 1, &(job_steps){0}, &ignored);
+    pki_against a = {0};
+    bool known = !w->steps && job_read(&now, &paths[0], 1, &(pki_job_steps){0}, &ignored) &&
+                 job_read(&before, &paths[1], 1, &(pki_job_steps){0}, &ignored);
     if (known)
-        a = job_against(&now, &before, AGAINST_MARGIN / 100.0);
+        a = pki_job_against(&now, &before, PKI_AGAINST_MARGIN / 100.0);
     int error = report_beside(summary, other, w->against, known ? &a : NULL, options, stdout);
     if (known)
-        against_finish(&a);
-    job_finish(&now);
-    job_finish(&before);
+        pki_against_finish(&a);
+    pki_job_finish(&now);
+    pki_job_finish(&before);
     return error;
 }
 

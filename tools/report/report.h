@@ -1,7 +1,7 @@
 /* tools/report/report.h - what the files of pk report share */
 #pragma once
 
-#include "job/against/against.h"
+#include "job/forms/forms.h"
 #include "out/report/report.h"
 
 /* ---- what a capture is, and why its step was slow, in words ---- */
@@ -24,4 +24,4 @@ void report_move_tree(pki_summary *summary, pki_summary *events);
 /* This run's figures and regions beside another one's. a: what their steps say of them; NULL: they
  * say nothing. 0, or -errno of the writing. */
 int report_beside(const pki_summary *mine, const pki_summary *other, const char *path,
-                  const against *a, const pki_report_options *options, FILE *file);
+                  const pki_against *a, const pki_report_options *options, FILE *file);

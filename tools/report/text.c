@@ -576,10 +576,11 @@ static void put_beside_change(FILE *file, double now, double then)
 }
 
 /* NULL: of its steps nothing is known. */
-static const against_row *row_of(const against *a, against_sort sort, const pki_region_row *region)
+static const pki_against_row *row_of(const pki_against *a, pki_against_sort sort,
+                                     const pki_region_row *region)
 {
     for (size_t i = 0; a && i < a->count; i++) {
-        const against_row *r = &a->rows[i];
+        const pki_against_row *r = &a->rows[i];
         if (r->sort == sort && !*r->step_kind &&
             (!region || (strcmp(r->name, region->name) == 0 &&
                          strcmp(r->kind, pki_kind_names[region->kind]) == 0)))
@@ -589,16 +590,16 @@ static const against_row *row_of(const against *a, against_sort sort, const pki_
 }
 
 /* The interval, and what that says. */
-static void put_verdict(const against_row *row, FILE *file)
+static void put_verdict(const pki_against_row *row, FILE *file)
 {
     char interval[100] = "-";
     if (row)
-        against_interval_text(row, interval);
+        pki_against_interval_text(row, interval);
     pki_report_cell(file, interval, 17);
     fprintf(file, "  %s\n", pki_change_name(row ? row->decision.change : PKI_UNSURE));
 }
 
-static void put_pair(const pair *p, size_t name, const pki_column *names, const against *a,
+static void put_pair(const pair *p, size_t name, const pki_column *names, const pki_against *a,
                      FILE *file)
 {
     fputs("  ", file);
@@ -606,11 +607,11 @@ static void put_pair(const pair *p, size_t name, const pki_column *names, const 
     put_time(file, p->mine, p->now);
     put_time(file, p->other, p->then);
     put_beside_change(file, p->now, p->then);
-    put_verdict(row_of(a, AGAINST_STAGE, p->mine ? p->mine : p->other), file);
+    put_verdict(row_of(a, PKI_AGAINST_STAGE, p->mine ? p->mine : p->other), file);
 }
 
 static void put_regions(const pki_report_options *options, bool steps, const pair *pairs,
-                        size_t count, const against *a, FILE *file)
+                        size_t count, const pki_against *a, FILE *file)
 {
     uint32_t top = options->top ? options->top : PKI_REPORT_TOP;
     size_t shown = PKI_MIN(count, (size_t)top), longest = 0;
@@ -629,7 +630,7 @@ static void put_regions(const pki_report_options *options, bool steps, const pai
 }
 
 /* With a verdict where there is one for it. */
-static void put_figure(const char *what, double now, double then, const against_row *row,
+static void put_figure(const char *what, double now, double then, const pki_against_row *row,
                        FILE *file)
 {
     if (!(now > 0) || !(then > 0))
@@ -646,20 +647,20 @@ static void put_figure(const char *what, double now, double then, const against_
 }
 
 /* What is called slower; first, that processors were short. */
-static void put_rules(const against *a, FILE *file)
+static void put_rules(const pki_against *a, FILE *file)
 {
     if (a && a->count)
-        against_put_rules(a, file);
+        pki_against_put_rules(a, file);
     else
         pki_report_print(file, "Nothing is called slower: too few steps of these runs can be put"
                                " beside each other to tell a change from chance.");
     fputc('\n', file);
 }
 
-static void put_figures(const pki_summary *mine, const pki_summary *other, const against *a,
+static void put_figures(const pki_summary *mine, const pki_summary *other, const pki_against *a,
                         FILE *file)
 {
-    const against_row *step = row_of(a, AGAINST_STEP, NULL);
+    const pki_against_row *step = row_of(a, PKI_AGAINST_STEP, NULL);
     put_rules(a, file);
     fprintf(file, "  %-*s  this run    other   change          interval\n", REGION_NAME, "figure");
     if (step)
@@ -700,7 +701,7 @@ static void put_environments(const pki_environment *a, const pki_environment *b,
 }
 
 int report_beside(const pki_summary *mine, const pki_summary *other, const char *path,
-                  const against *a, const pki_report_options *options, FILE *file)
+                  const pki_against *a, const pki_report_options *options, FILE *file)
 {
     size_t most = mine->region_count + other->region_count;
     pair *pairs = memory_zeroed(most, sizeof *pairs);

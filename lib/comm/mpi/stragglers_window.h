@@ -1,5 +1,5 @@
 /* lib/comm/mpi/stragglers_window.h - what ranks have reported of their last steps, and who of them
- * is late: `pk job`'s verdict (tools/job/verdicts/late.h) of a window that moves on.
+ * is late: `pk job`'s verdict (tools/job/verdicts/verdicts.h) of a window that moves on.
  *
  * The code is that of the command (tools/job), in one object whose only names are these functions.
  * Each rank's last PKI_WINDOW_BLOCKS portions of steps are kept, 176 bytes each. Who is late in

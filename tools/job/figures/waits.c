@@ -1,25 +1,453 @@
-#include "job/figures/waits.h"
+#include "job/figures/figures.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/compiler.h"
 #include "comm/figures/figures.h"
 #include "comm/model/operation.h"
-#include "job/read/axis.h"
-#include "job/figures/waits_exchanges.h"
-#include "job/figures/waits_links.h"
+#include "job/clocks/clocks.h"
 #include "memory.h"
 
-const char *const job_wait_names[JOB_WAITS] = {
-    [JOB_LATE_SENDER] = "late sender",       [JOB_LATE_RECEIVER] = "late receiver",
-    [JOB_WAIT_NXN] = "wait at N x N",        [JOB_WAIT_BARRIER] = "wait at barrier",
-    [JOB_LATE_BROADCAST] = "late broadcast", [JOB_EARLY_REDUCE] = "early reduce"};
-const char *const job_wait_keys[JOB_WAITS] = {[JOB_LATE_SENDER] = "late_sender",
-                                              [JOB_LATE_RECEIVER] = "late_receiver",
-                                              [JOB_WAIT_NXN] = "wait_nxn",
-                                              [JOB_WAIT_BARRIER] = "wait_barrier",
-                                              [JOB_LATE_BROADCAST] = "late_broadcast",
-                                              [JOB_EARLY_REDUCE] = "early_reduce"};
+/* ---- the ranks' moments on one time axis ---- */
+
+/* Ranks that share a clock need nothing. Clocks of different nodes are bounded by the collectives
+ * that were found at several ranks, as in `pk merge` (clocks/clocks.h). Messages bound nothing
+ * here: they are known by their number, and one side may have counted some that the other did not.
+ */
+
+typedef struct time_axis {
+    pki_clocked *files; /* by rank; names are the job's */
+    pki_clocks clocks;
+    double *own; /* by rank: uncertainty of its moments on its own clock, ns */
+} time_axis;
+
+/* Of a file anything may be said: times beyond 4 years, in ns, are not believed. */
+#define AXIS_MOST ((uint64_t)1 << 57)
+
+#define LEAST_DOUBT 200 /* ns: up to which a rank's own clock is corrected (base/clock.h) */
+#define DOUBT_MOST 1e15
+
+static const pki_sequences *of_rank(const pki_job *j, size_t rank)
+{
+    return &j->ranks[rank].comm.sequences;
+}
+
+static bool believes(const pki_sequence_row *row)
+{
+    return row->start <= AXIS_MOST && row->duration <= AXIS_MOST && row->waited <= row->duration;
+}
+
+static bool bounds_clocks(const pki_sequence_row *row)
+{
+    pki_joint_kind kind = pki_joint_kind_of(row->op);
+    return kind != PKI_JOINT_SEND && kind != PKI_JOINT_RECEIVE && believes(row);
+}
+
+static bool add_rank(pki_joints *o, const pki_job *j, size_t rank, complaint *why)
+{
+    const pki_sequences *q = of_rank(j, rank);
+    for (size_t i = 0; i < q->row_count; i++) {
+        const pki_sequence_row *row = &q->rows[i];
+        if (!bounds_clocks(row))
+            continue;
+        pki_joint op = {.key = row->key,
+                        .start = row->start,
+                        .end = row->start + row->duration,
+                        .source = (uint32_t)rank,
+                        .rank = j->ranks[rank].rank,
+                        .peer = row->partner,
+                        .ranks = row->ranks,
+                        .kind = (uint8_t)pki_joint_kind_of(row->op),
+                        .op = (uint8_t)row->op};
+        if (!pki_joints_add(o, &op, why))
+            return false;
+    }
+    return true;
+}
+
+/* What cannot be kept bounds nothing: then real times are what there is. */
+static void bound(time_axis *a, const pki_job *j)
+{
+    const char *folder = secure_getenv("TMPDIR");
+    folder = folder && *folder ? folder : "/tmp";
+    size_t room = strlen(folder) + sizeof "/pk-job-axis";
+    char *file = memory_zeroed(room, 1);
+    snprintf(file, room, "%s/pk-job-axis", folder);
+    complaint ignored = {""};
+    pki_joints *o = pki_joints_create(file);
+    bool added = true;
+    for (size_t r = 0; added && r < j->rank_count; r++)
+        added = a->own[r] < 0 || add_rank(o, j, r, &ignored);
+    if (added)
+        pki_clocks_fit(&a->clocks, o, &ignored);
+    pki_joints_destroy(o);
+    free(file);
+}
+
+static bool make_axis(time_axis *a, const pki_job *j)
+{
+    *a = (time_axis){0};
+    a->own = memory_zeroed(j->rank_count + 1, sizeof *a->own);
+    a->files = memory_zeroed(j->rank_count + 1, sizeof *a->files);
+    bool any = false;
+    for (size_t r = 0; r < j->rank_count; r++) {
+        const pki_job_rank *rank = &j->ranks[r];
+        const pki_sequences *q = of_rank(j, r);
+        bool sane = q->origin <= AXIS_MOST && rank->run.wall <= AXIS_MOST &&
+                    rank->run.start_unix <= (uint64_t)1 << 61;
+        bool known = sane && q->row_count && q->clock && *q->clock;
+        a->files[r] = (pki_clocked){.host = j->hosts.texts[rank->host],
+                                    .name = known ? q->clock : j->hosts.texts[rank->host],
+                                    .base_ns = sane ? q->origin : 0,
+                                    .unix_ns = sane ? rank->run.start_unix : 0,
+                                    .last_ns = sane ? rank->run.wall : 0};
+        double doubt = fmin(fmax(rank->run.clock_uncertainty_ns, LEAST_DOUBT), DOUBT_MOST);
+        a->own[r] = known ? doubt : -1;
+        any |= known;
+    }
+    if (!any)
+        return false;
+    pki_clocks_make(&a->clocks, &(pki_clocked_files){a->files, j->rank_count, sizeof *a->files});
+    if (a->clocks.count > 1)
+        bound(a, j);
+    return true;
+}
+
+static void finish_axis(time_axis *a)
+{
+    pki_clocks_free(&a->clocks);
+    free(a->files);
+    free(a->own);
+}
+
+static int64_t axis_at(const time_axis *a, size_t rank, uint64_t ns)
+{
+    return (int64_t)pki_clocks_axis(&a->clocks, &a->files[rank], ns);
+}
+
+static int64_t axis_doubt(const time_axis *a, size_t one, size_t other)
+{
+    uint32_t c = a->files[one].clock, d = a->files[other].clock;
+    if (a->own[one] < 0 || a->own[other] < 0)
+        return -1;
+    int64_t own = (int64_t)(a->own[one] + a->own[other]);
+    if (c == d)
+        return own;
+    int64_t x = pki_clock_doubt(&a->clocks.all[c]), y = pki_clock_doubt(&a->clocks.all[d]);
+    return x < 0 || y < 0 ? -1 : own + x + y;
+}
+
+/* ---- what ranks waited, each moment of a rank once ---- */
+
+/* Who waits for 26 requests at once (MPI_Waitall) waits once, and not 26 times: of operations that
+ * a rank waits for at the same moment the moment belongs to the one that kept it waiting longest.
+ *
+ * Operations that were not chosen (comm/figures/figures.h) are scaled up from those that were.
+ * That alone would count such a wait as often as requests were chosen of it, so what all chosen
+ * operations stand for together is compared with what the rank waited, which its file tells of all
+ * operations, each moment once: messages and collectives apart, of which the latter wait alone as a
+ * rule. What is more than that is scaled down. So no rank waits longer than it was in MPI. */
+
+/* An operation at one of its ranks; moments are the axis'. */
+typedef struct one_wait {
+    size_t rank, other;  /* places; other: who was late */
+    pki_job_wait sort;   /* which it would be */
+    int64_t waits, ends; /* while the rank waited for it */
+    int64_t from, until; /* of that: since the other was late; until <= from: it was not */
+    double scale;        /* stands for so many */
+    int64_t doubt;       /* of the two clocks */
+    double share;        /* of from..until that counts: 1, unless it is not known which part */
+} one_wait;
+
+typedef struct waiting {
+    one_wait *all;
+    size_t count, room;
+} waiting;
+
+static void add_waited(waiting *w, const one_wait *one)
+{
+    memory_fit(&w->all, &w->room, w->count + 1, sizeof *one);
+    w->all[w->count++] = *one;
+}
+
+/* ---- ... what the rank's file says that it waited ---- */
+
+enum { MESSAGES, COLLECTIVES, SORTS };
+
+static int sort_of(const one_wait *w)
+{
+    return w->sort == PKI_JOB_LATE_SENDER || w->sort == PKI_JOB_LATE_RECEIVER ? MESSAGES
+                                                                              : COLLECTIVES;
+}
+
+/* Communicators may be waited for at the same time: then the time in MPI is the bound. */
+static double waited_of(const pki_job *j, size_t rank)
+{
+    const pki_comm_summary *c = &j->ranks[rank].comm;
+    double waited = 0, share = pki_job_mpi_share(j, rank), run = (double)j->ranks[rank].run.wall;
+    bool others = false;
+    for (size_t i = 0; i < c->comm_count; i++) {
+        waited += (double)c->comms[i].waited;
+        others |= strcmp(c->comms[i].library, "MPI") != 0;
+    }
+    double within = share < 0 || others ? run : share * run;
+    within = within > 0 ? within : INFINITY;
+    return waited > 0 ? fmin(waited, within) : within; /* older files do not tell */
+}
+
+static void find_bounds(const pki_job *j, size_t rank, double bounds[SORTS])
+{
+    const pki_comm_summary *c = &j->ranks[rank].comm;
+    double collectives = 0, waited = waited_of(j, rank);
+    bounds[MESSAGES] = bounds[COLLECTIVES] = waited;
+    for (size_t i = 0; i < c->collective_count; i++)
+        if (!pki_comm_op_is_message(c->collectives[i].op))
+            collectives += (double)c->collectives[i].exposed;
+    if (!c->collective_count)
+        return; /* of both together */
+    bounds[COLLECTIVES] = fmin(collectives, waited);
+    bounds[MESSAGES] = waited - bounds[COLLECTIVES];
+}
+
+/* ---- ... each moment once ---- */
+
+static int by_rank_and(size_t a_rank, size_t b_rank, int64_t a_end, int64_t b_end)
+{
+    if (a_rank != b_rank)
+        return a_rank < b_rank ? -1 : 1;
+    return (a_end < b_end) - (a_end > b_end);
+}
+
+static int ends_last_first(const void *x, const void *y)
+{
+    const one_wait *a = x, *b = y;
+    return by_rank_and(a->rank, b->rank, a->ends, b->ends);
+}
+
+static int is_late_longest_first(const void *x, const void *y)
+{
+    const one_wait *a = x, *b = y;
+    int order = by_rank_and(a->rank, b->rank, a->until, b->until);
+    if (order)
+        return order;
+    if (a->from != b->from)
+        return a->from < b->from ? -1 : 1;
+    return (a->other > b->other) - (a->other < b->other);
+}
+
+/* Of intervals whose ends fall: the part of one that is before all that came before it. */
+static double take(int64_t *taken_from, int64_t from, int64_t until)
+{
+    double own = (double)(PKI_MIN(until, *taken_from) - from);
+    *taken_from = PKI_MIN(*taken_from, from);
+    return fmax(own, 0);
+}
+
+static void sum_waited(const one_wait *all, size_t count, double sums[SORTS])
+{
+    int64_t taken[SORTS] = {INT64_MAX, INT64_MAX};
+    sums[MESSAGES] = sums[COLLECTIVES] = 0;
+    for (size_t i = 0; i < count; i++)
+        if (all[i].ends > all[i].waits)
+            sums[sort_of(&all[i])] +=
+                all[i].scale * take(&taken[sort_of(&all[i])], all[i].waits, all[i].ends);
+}
+
+/* Adds it to the rank's and to who caused it, times `factors`; without `to` only to the sums. */
+static void sum_late(const one_wait *all, size_t count, const double factors[SORTS],
+                     pki_job_waits *to, double sums[SORTS])
+{
+    int64_t taken = INT64_MAX;
+    for (size_t i = 0; i < count; i++) {
+        const one_wait *w = &all[i];
+        if (w->until <= w->from)
+            continue;
+        double wait = factors[sort_of(w)] * w->scale * w->share * take(&taken, w->from, w->until);
+        sums[sort_of(w)] += wait;
+        if (to && wait > 0) {
+            to->doubt = PKI_MAX(to->doubt, w->doubt);
+            to->by[w->sort][w->rank] += wait;
+            to->caused[w->other] += wait;
+        }
+    }
+}
+
+static void find_factors(const pki_job *j, size_t rank, const double stand_for[SORTS],
+                         const double late[SORTS], double factors[SORTS])
+{
+    double bounds[SORTS], all = 0, waited = waited_of(j, rank);
+    find_bounds(j, rank, bounds);
+    for (int s = 0; s < SORTS; s++) {
+        double most = fmax(stand_for[s], late[s]);
+        factors[s] = most > bounds[s] ? bounds[s] / most : 1;
+        all += factors[s] * late[s];
+    }
+    for (int s = 0; s < SORTS && all > waited; s++)
+        factors[s] *= waited / all;
+}
+
+/* Those of one rank. */
+static void add_rank_once(const pki_job *j, one_wait *all, size_t count, pki_job_waits *to)
+{
+    double stand_for[SORTS], late[SORTS] = {0}, factors[SORTS] = {1, 1};
+    qsort(all, count, sizeof *all, ends_last_first);
+    sum_waited(all, count, stand_for);
+    qsort(all, count, sizeof *all, is_late_longest_first);
+    sum_late(all, count, factors, NULL, late);
+    find_factors(j, all->rank, stand_for, late, factors);
+    sum_late(all, count, factors, to, late);
+}
+
+static int by_rank(const void *x, const void *y)
+{
+    const one_wait *a = x, *b = y;
+    return by_rank_and(a->rank, b->rank, 0, 0);
+}
+
+static void end_waiting(waiting *w, const pki_job *j, pki_job_waits *to)
+{
+    if (w->count)
+        qsort(w->all, w->count, sizeof *w->all, by_rank);
+    for (size_t i = 0, next; i < w->count; i = next) {
+        for (next = i + 1; next < w->count && w->all[next].rank == w->all[i].rank; next++)
+            ;
+        add_rank_once(j, &w->all[i], next - i, to);
+    }
+    free(w->all);
+    *w = (waiting){0};
+}
+
+/* ---- calls that send and receive (MPI_Sendrecv) ---- */
+
+/* Late receivers of their sends, without the time for which the receive of the same call waited.
+ *
+ * Both halves are over when the call is, so a wait of the receive looks like one of the send, too.
+ * What is beyond the moment that the receive waited for is the send's. Where the receive was not
+ * chosen (comm/figures/figures.h), the share that is beyond is that of the rank's other calls;
+ * without any, nothing is. */
+
+/* A receive whose sender was found. */
+typedef struct half_received {
+    size_t rank;
+    uint64_t start, end; /* of the rank's clock */
+    int64_t until;       /* its sender began; of the axis, as below */
+} half_received;
+
+/* The send of such a call, whose receiver came while it lasted. */
+typedef struct half_sent {
+    size_t rank, other;
+    uint64_t start;                    /* of the rank's clock */
+    int64_t waits, ends, until, doubt; /* until: its receiver began */
+    double scale;
+} half_sent;
+
+typedef struct exchanges {
+    half_received *received;
+    half_sent *sent;
+    size_t received_count, received_room, sent_count, sent_room;
+} exchanges;
+
+static void add_received(exchanges *e, const half_received *half)
+{
+    memory_fit(&e->received, &e->received_room, e->received_count + 1, sizeof *half);
+    e->received[e->received_count++] = *half;
+}
+
+static void add_half_sent(exchanges *e, const half_sent *half)
+{
+    memory_fit(&e->sent, &e->sent_room, e->sent_count + 1, sizeof *half);
+    e->sent[e->sent_count++] = *half;
+}
+
+static int by_start(const void *x, const void *y)
+{
+    const half_received *a = x, *b = y;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    return (a->start > b->start) - (a->start < b->start);
+}
+
+/* The last one that had begun when the send did: it begins and ends a little before the call. */
+static const half_received *half_of(const exchanges *e, const half_sent *s)
+{
+    size_t low = 0, high = e->received_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const half_received *r = &e->received[middle];
+        if (r->rank < s->rank || (r->rank == s->rank && r->start <= s->start))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const half_received *r = low ? &e->received[low - 1] : NULL;
+    return r && r->rank == s->rank && r->end > s->start ? r : NULL;
+}
+
+static double longer_than_doubt(const half_sent *s, int64_t from)
+{
+    int64_t wait = s->until - from;
+    return wait > s->doubt ? (double)wait : 0;
+}
+
+typedef struct share {
+    double whole, beyond; /* ns, of calls of which both halves are known */
+} share;
+
+static void count_share(share *usual, const half_sent *s, const half_received *r)
+{
+    usual->whole += s->scale * longer_than_doubt(s, s->waits);
+    usual->beyond += s->scale * longer_than_doubt(s, PKI_MAX(s->waits, r->until));
+}
+
+static void add_sent(waiting *to, const half_sent *s, const half_received *r, const share *usual)
+{
+    int64_t from = r ? PKI_MAX(s->waits, r->until) : s->waits;
+    double beyond = usual->whole > 0 ? usual->beyond / usual->whole : 0;
+    add_waited(to, &(one_wait){.rank = s->rank,
+                               .other = s->other,
+                               .sort = PKI_JOB_LATE_RECEIVER,
+                               .waits = s->waits,
+                               .ends = s->ends,
+                               .from = from,
+                               .until = longer_than_doubt(s, from) > 0 ? s->until : from,
+                               .scale = s->scale,
+                               .share = r ? 1 : beyond,
+                               .doubt = s->doubt});
+}
+
+static void end_exchanges(exchanges *e, waiting *to, size_t ranks)
+{
+    share *usual = memory_zeroed(ranks + 1, sizeof *usual);
+    if (e->received_count)
+        qsort(e->received, e->received_count, sizeof *e->received, by_start);
+    for (size_t i = 0; i < e->sent_count; i++) {
+        const half_received *r = half_of(e, &e->sent[i]);
+        if (r)
+            count_share(&usual[e->sent[i].rank], &e->sent[i], r);
+    }
+    for (size_t i = 0; i < e->sent_count; i++)
+        add_sent(to, &e->sent[i], half_of(e, &e->sent[i]), &usual[e->sent[i].rank]);
+    free(usual);
+    free(e->received);
+    free(e->sent);
+    *e = (exchanges){0};
+}
+
+/* ---- waiting against transfer ---- */
+
+const char *const pki_job_wait_names[PKI_JOB_WAITS] = {
+    [PKI_JOB_LATE_SENDER] = "late sender",       [PKI_JOB_LATE_RECEIVER] = "late receiver",
+    [PKI_JOB_WAIT_NXN] = "wait at N x N",        [PKI_JOB_WAIT_BARRIER] = "wait at barrier",
+    [PKI_JOB_LATE_BROADCAST] = "late broadcast", [PKI_JOB_EARLY_REDUCE] = "early reduce"};
+const char *const pki_job_wait_keys[PKI_JOB_WAITS] = {[PKI_JOB_LATE_SENDER] = "late_sender",
+                                                      [PKI_JOB_LATE_RECEIVER] = "late_receiver",
+                                                      [PKI_JOB_WAIT_NXN] = "wait_nxn",
+                                                      [PKI_JOB_WAIT_BARRIER] = "wait_barrier",
+                                                      [PKI_JOB_LATE_BROADCAST] = "late_broadcast",
+                                                      [PKI_JOB_EARLY_REDUCE] = "early_reduce"};
 
 /* An operation as one rank saw it; moments are the axis'. */
 typedef struct seen {
@@ -33,21 +461,21 @@ typedef struct moments {
 } moments;
 
 typedef struct analysis {
-    const job *of;
-    job_axis axis;
-    job_waits *to;
-    job_transfers transfers;
-    job_waiting waiting;
-    job_exchanges exchanges;
+    const pki_job *of;
+    time_axis axis;
+    pki_job_waits *to;
+    pki_job_transfers transfers;
+    waiting waiting;
+    exchanges exchanges;
     bool *exchange; /* by rank: does it send and receive in one call? */
 } analysis;
 
 static moments moments_of(const analysis *a, const seen *s)
 {
     const pki_sequence_row *r = s->row;
-    return (moments){job_axis_at(&a->axis, s->rank, r->start),
-                     job_axis_at(&a->axis, s->rank, r->start + r->duration - r->waited),
-                     job_axis_at(&a->axis, s->rank, r->start + r->duration)};
+    return (moments){axis_at(&a->axis, s->rank, r->start),
+                     axis_at(&a->axis, s->rank, r->start + r->duration - r->waited),
+                     axis_at(&a->axis, s->rank, r->start + r->duration)};
 }
 
 static uint64_t one_in(const analysis *a, const seen *s)
@@ -66,22 +494,22 @@ static double scale_of(const analysis *a, const seen *all, size_t count)
 
 /* `who` waited from m.waits to m.ends, and until `until` for what `other` (NULL: nobody) did then.
  */
-static void add_wait(analysis *a, job_wait sort, const seen *who, const moments *m,
+static void add_wait(analysis *a, pki_job_wait sort, const seen *who, const moments *m,
                      const seen *other, int64_t until, double scale)
 {
-    int64_t doubt = other ? job_axis_doubt(&a->axis, who->rank, other->rank) : -1;
+    int64_t doubt = other ? axis_doubt(&a->axis, who->rank, other->rank) : -1;
     until = PKI_MIN(until, m->ends);
     bool is_late = doubt >= 0 && until - m->waits > doubt;
-    job_waiting_add(&a->waiting, &(job_waited){.rank = who->rank,
-                                               .other = other ? other->rank : who->rank,
-                                               .sort = sort,
-                                               .waits = m->waits,
-                                               .ends = m->ends,
-                                               .from = m->waits,
-                                               .until = is_late ? until : m->waits,
-                                               .scale = scale,
-                                               .doubt = doubt,
-                                               .share = 1});
+    add_waited(&a->waiting, &(one_wait){.rank = who->rank,
+                                        .other = other ? other->rank : who->rank,
+                                        .sort = sort,
+                                        .waits = m->waits,
+                                        .ends = m->ends,
+                                        .from = m->waits,
+                                        .until = is_late ? until : m->waits,
+                                        .scale = scale,
+                                        .doubt = doubt,
+                                        .share = 1});
 }
 
 /* ---- messages ---- */
@@ -101,25 +529,24 @@ static void add_transfer(analysis *a, const seen *send, const seen *receive, int
     moments s = moments_of(a, send), r = moments_of(a, receive);
     if (doubt < 0 || r.waits > s.starts || may_be_half(a, receive))
         return;
-    job_transfers_add(
-        &a->transfers,
-        &(job_transfer){send->rank, receive->rank,
-                        a->of->ranks[send->rank].host != a->of->ranks[receive->rank].host,
-                        pki_comm_class(send->row->bytes), r.ends,
-                        (double)PKI_MAX(r.ends - PKI_MAX(s.starts, r.waits), 0), (double)doubt});
+    pki_job_transfers_add(
+        &a->transfers, &(pki_job_transfer){
+                           send->rank, receive->rank,
+                           a->of->ranks[send->rank].host != a->of->ranks[receive->rank].host,
+                           pki_comm_class(send->row->bytes), r.ends,
+                           (double)PKI_MAX(r.ends - PKI_MAX(s.starts, r.waits), 0), (double)doubt});
 }
 
 static void add_late_receiver(analysis *a, const seen *send, const seen *receive, double scale)
 {
     moments s = moments_of(a, send), r = moments_of(a, receive);
-    int64_t doubt = job_axis_doubt(&a->axis, send->rank, receive->rank);
+    int64_t doubt = axis_doubt(&a->axis, send->rank, receive->rank);
     bool waited = r.starts <= s.ends; /* else not for that */
     if (waited && send->row->op == PK_OP_SEND_RECV && doubt >= 0 && r.starts - s.waits > doubt)
-        job_exchanges_sent(&a->exchanges,
-                           &(job_half_sent){send->rank, receive->rank, send->row->start, s.waits,
-                                            s.ends, r.starts, doubt, scale});
+        add_half_sent(&a->exchanges, &(half_sent){send->rank, receive->rank, send->row->start,
+                                                  s.waits, s.ends, r.starts, doubt, scale});
     else
-        add_wait(a, JOB_LATE_RECEIVER, send, &s, waited ? receive : NULL, r.starts, scale);
+        add_wait(a, PKI_JOB_LATE_RECEIVER, send, &s, waited ? receive : NULL, r.starts, scale);
 }
 
 static void classify_message(analysis *a, const seen *send, const seen *receive)
@@ -127,20 +554,19 @@ static void classify_message(analysis *a, const seen *send, const seen *receive)
     moments s = moments_of(a, send), r = moments_of(a, receive);
     const seen both[2] = {*send, *receive};
     double scale = scale_of(a, both, 2);
-    int64_t doubt = job_axis_doubt(&a->axis, send->rank, receive->rank);
+    int64_t doubt = axis_doubt(&a->axis, send->rank, receive->rank);
     if (send->row->bytes != receive->row->bytes || (doubt >= 0 && s.starts > r.ends + doubt)) {
         a->to->alone += 2; /* two messages: one side has not numbered all */
         return;
     }
     a->to->messages++;
-    add_wait(a, JOB_LATE_SENDER, receive, &r, send, s.starts, scale);
+    add_wait(a, PKI_JOB_LATE_SENDER, receive, &r, send, s.starts, scale);
     add_late_receiver(a, send, receive, scale);
     add_transfer(a, send, receive, doubt);
     if (a->exchange[receive->rank])
-        job_exchanges_received(&a->exchanges,
-                               &(job_half_received){receive->rank, receive->row->start,
-                                                    receive->row->start + receive->row->duration,
-                                                    s.starts});
+        add_received(&a->exchanges,
+                     &(half_received){receive->rank, receive->row->start,
+                                      receive->row->start + receive->row->duration, s.starts});
 }
 
 /* ---- collectives ---- */
@@ -158,7 +584,7 @@ static void add_all_to_all_waits(analysis *a, const seen *all, size_t count, dou
 {
     size_t last = last_of(a, all, count);
     int64_t until = moments_of(a, &all[last]).starts;
-    job_wait sort = all[0].row->op == PK_OP_BARRIER ? JOB_WAIT_BARRIER : JOB_WAIT_NXN;
+    pki_job_wait sort = all[0].row->op == PK_OP_BARRIER ? PKI_JOB_WAIT_BARRIER : PKI_JOB_WAIT_NXN;
     for (size_t i = 0; i < count; i++) {
         moments m = moments_of(a, &all[i]);
         add_wait(a, sort, &all[i], &m, i != last ? &all[last] : NULL, until, scale);
@@ -179,7 +605,7 @@ static void add_late_broadcast(analysis *a, const seen *all, size_t count, doubl
     for (size_t i = 0; root && i < count; i++) {
         moments m = moments_of(a, &all[i]);
         bool is_root = &all[i] == root;
-        add_wait(a, JOB_LATE_BROADCAST, &all[i], &m, is_root ? NULL : root,
+        add_wait(a, PKI_JOB_LATE_BROADCAST, &all[i], &m, is_root ? NULL : root,
                  moments_of(a, root).starts, scale);
     }
 }
@@ -194,7 +620,7 @@ static void add_early_reduce(analysis *a, const seen *all, size_t count, double 
     for (size_t i = 0; root && first && i < count; i++) {
         moments m = moments_of(a, &all[i]);
         bool is_root = &all[i] == root;
-        add_wait(a, JOB_EARLY_REDUCE, &all[i], &m, is_root ? first : NULL,
+        add_wait(a, PKI_JOB_EARLY_REDUCE, &all[i], &m, is_root ? first : NULL,
                  moments_of(a, first).starts, scale);
     }
 }
@@ -254,7 +680,7 @@ static void find_exchanges(analysis *a)
     }
 }
 
-static seen *collect_operations(const job *j, size_t *count)
+static seen *collect_operations(const pki_job *j, size_t *count)
 {
     size_t n = 0;
     for (size_t r = 0; r < j->rank_count; r++)
@@ -264,7 +690,7 @@ static seen *collect_operations(const job *j, size_t *count)
     for (size_t r = 0; r < j->rank_count; r++) {
         const pki_sequences *q = &j->ranks[r].comm.sequences;
         for (size_t i = 0; i < q->row_count; i++)
-            if (job_axis_believes(&q->rows[i]))
+            if (believes(&q->rows[i]))
                 all[(*count)++] = (seen){q->rows[i].key, &q->rows[i], r};
     }
     if (*count)
@@ -282,45 +708,45 @@ static void classify_all(analysis *a)
             ;
         classify_group(a, &all[i], next - i);
     }
-    job_exchanges_end(&a->exchanges, &a->waiting, a->of->rank_count);
-    job_waiting_end(&a->waiting, a->of, a->to);
+    end_exchanges(&a->exchanges, &a->waiting, a->of->rank_count);
+    end_waiting(&a->waiting, a->of, a->to);
     free(a->exchange);
     free(all);
 }
 
-job_waits job_find_waits(const job *j)
+pki_job_waits pki_job_find_waits(const pki_job *j)
 {
-    job_waits w = {0};
+    pki_job_waits w = {0};
     analysis a = {.of = j, .to = &w};
-    if (!job_axis_make(&a.axis, j)) {
-        job_axis_finish(&a.axis);
+    if (!make_axis(&a.axis, j)) {
+        finish_axis(&a.axis);
         w.why_not = "the files have no single operations of ranks that share communicators";
         return w;
     }
-    for (int i = 0; i < JOB_WAITS; i++)
+    for (int i = 0; i < PKI_JOB_WAITS; i++)
         w.by[i] = memory_zeroed(j->rank_count + 1, sizeof *w.by[i]);
     w.caused = memory_zeroed(j->rank_count + 1, sizeof *w.caused);
     classify_all(&a);
-    job_axis_finish(&a.axis);
-    w.links = job_links_of_transfers(&a.transfers, j, &w.link_count);
+    finish_axis(&a.axis);
+    w.links = pki_job_links_of_transfers(&a.transfers, j, &w.link_count);
     free(a.transfers.all);
     if (!w.messages && !w.collectives) {
-        job_waits_finish(&w);
+        pki_job_waits_finish(&w);
         w.why_not = "no operation was found at all of its ranks";
     }
     return w;
 }
 
-void job_waits_finish(job_waits *w)
+void pki_job_waits_finish(pki_job_waits *w)
 {
-    for (int i = 0; i < JOB_WAITS; i++)
+    for (int i = 0; i < PKI_JOB_WAITS; i++)
         free(w->by[i]);
     free(w->caused);
     free(w->links);
-    *w = (job_waits){0};
+    *w = (pki_job_waits){0};
 }
 
-double job_wait_sum(const job *j, const double *by_rank, int32_t *most)
+double pki_job_wait_sum(const pki_job *j, const double *by_rank, int32_t *most)
 {
     double sum = 0;
     size_t at = 0;
@@ -328,6 +754,6 @@ double job_wait_sum(const job *j, const double *by_rank, int32_t *most)
         sum += by_rank[r];
         at = by_rank[r] > by_rank[at] ? r : at;
     }
-    *most = sum > 0 ? j->ranks[at].rank : JOB_NO_RANK;
+    *most = sum > 0 ? j->ranks[at].rank : PKI_JOB_NO_RANK;
     return sum;
 }

@@ -1,25 +1,24 @@
-/* tools/job/forms/json.c - a job for machines: docs/job.md. */
-#include "job/figures/counted.h"
-#include "job/figures/devices.h"
-#include "job/verdicts/findings.h"
+#include "job/forms/forms.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/compiler.h"
 #include "comm/model/communicator.h"
-#include "job/forms/json.h"
-#include "job/figures/life.h"
-#include "job/figures/spent.h"
+#include "comm/model/operation.h"
+#include "job/figures/figures.h"
+#include "job/verdicts/verdicts.h"
 #include "out/json_write.h"
+
+/* ---- a job for machines: docs/job.md ---- */
 
 static void put_rank_number(pki_json *j, const char *key, int32_t rank)
 {
-    if (rank != JOB_NO_RANK)
+    if (rank != PKI_JOB_NO_RANK)
         pki_json_int(j, key, rank);
 }
 
-void job_json_spread(pki_json *j, const char *key, const job_spread *s)
+void pki_job_json_spread(pki_json *j, const char *key, const pki_job_spread *s)
 {
     pki_json_open(j, key, '{');
     pki_json_uint(j, "ranks", s->have);
@@ -42,7 +41,7 @@ static void put_numbers(pki_json *j, const char *key, const int32_t *numbers, si
 
 #define MISSING_MOST 4096 /* one by one: a file may say 2,000,000,000 */
 
-static void put_missing(pki_json *j, const job_findings *f, const job_json_most *most)
+static void put_missing(pki_json *j, const pki_job_findings *f, const pki_job_json_most *most)
 {
     size_t left = PKI_MIN(most->numbers, (size_t)MISSING_MOST);
     pki_json_uint(j, "missing_count", f->missing_count);
@@ -61,9 +60,9 @@ static void put_missing(pki_json *j, const job_findings *f, const job_json_most 
     pki_json_close(j, ']');
 }
 
-static void put_job(pki_json *j, const job_findings *f, const job_json_most *most)
+static void put_job(pki_json *j, const pki_job_findings *f, const pki_job_json_most *most)
 {
-    const job *of = f->of;
+    const pki_job *of = f->of;
     pki_json_row(j);
     pki_json_open(j, "job", '{');
     pki_json_text(j, "program", of->ranks[0].run.program);
@@ -83,7 +82,7 @@ static void put_job(pki_json *j, const job_findings *f, const job_json_most *mos
 
 /* ---- verdicts ---- */
 
-static void put_late(pki_json *j, const job_findings *f, const job_late *l)
+static void put_late(pki_json *j, const pki_job_findings *f, const pki_job_late *l)
 {
     if (!l->host)
         pki_json_int(j, "rank", f->of->ranks[l->rank].rank);
@@ -100,7 +99,7 @@ static void put_late(pki_json *j, const job_findings *f, const job_late *l)
         pki_json_uint(j, "processor", l->processor);
 }
 
-static void put_slow(pki_json *j, const job_findings *f, const job_slow_processor *s)
+static void put_slow(pki_json *j, const pki_job_findings *f, const pki_job_slow_processor *s)
 {
     pki_json_text(j, "host", f->of->hosts.texts[s->host]);
     pki_json_uint(j, "processor", s->number);
@@ -110,8 +109,8 @@ static void put_slow(pki_json *j, const job_findings *f, const job_slow_processo
     pki_json_uint(j, "ranks", s->ranks);
 }
 
-static void put_verdicts_of(pki_json *j, const char *key, const job_findings *f, job_verdict *all,
-                            size_t count, size_t most)
+static void put_verdicts_of(pki_json *j, const char *key, const pki_job_findings *f,
+                            pki_job_verdict *all, size_t count, size_t most)
 {
     static const char *const severities[] = {
         [PKI_GOOD] = "good", [PKI_NOTE] = "note", [PKI_WARN] = "warning"};
@@ -135,23 +134,23 @@ static void put_verdicts_of(pki_json *j, const char *key, const job_findings *f,
     free(all);
 }
 
-static void put_verdicts(pki_json *j, const job_findings *f, size_t most)
+static void put_verdicts(pki_json *j, const pki_job_findings *f, size_t most)
 {
     size_t count;
-    job_verdict *all = job_verdicts(f, &count);
+    pki_job_verdict *all = pki_job_verdicts(f, &count);
     put_verdicts_of(j, "verdicts", f, all, count, most);
 }
 
-void job_json_grouped_verdicts(pki_json *j, const job_findings *f)
+void pki_job_json_grouped_verdicts(pki_json *j, const pki_job_findings *f)
 {
     size_t count;
-    job_verdict *said = job_grouped_verdicts(f, &count);
+    pki_job_verdict *said = pki_job_grouped_verdicts(f, &count);
     put_verdicts_of(j, "said", f, said, count, count);
 }
 
 /* ---- efficiency ---- */
 
-static void put_pop(pki_json *j, const job_pop *p)
+static void put_pop(pki_json *j, const pki_job_pop *p)
 {
     if (!p->known)
         return;
@@ -176,9 +175,9 @@ static void put_pop(pki_json *j, const job_pop *p)
 
 /* ---- stages and the frontier ---- */
 
-static void put_increment(pki_json *j, const job_findings *f, size_t k)
+static void put_increment(pki_json *j, const pki_job_findings *f, size_t k)
 {
-    const job_increment *i = &f->frontier.stages[k];
+    const pki_job_increment *i = &f->frontier.stages[k];
     pki_json_row(j);
     pki_json_open(j, NULL, '{');
     pki_json_text(j, "stage", f->of->stages[k].name);
@@ -189,7 +188,7 @@ static void put_increment(pki_json *j, const job_findings *f, size_t k)
     pki_json_close(j, '}');
 }
 
-static void put_frontier(pki_json *j, const job_findings *f)
+static void put_frontier(pki_json *j, const pki_job_findings *f)
 {
     if (!f->frontier.stages)
         return;
@@ -204,21 +203,21 @@ static void put_frontier(pki_json *j, const job_findings *f)
     pki_json_close(j, '}');
 }
 
-static void put_stages_of(pki_json *j, const job *of, const job_loop *loop)
+static void put_stages_of(pki_json *j, const pki_job *of, const pki_job_loop *loop)
 {
     for (size_t k = 0; k < of->stage_count; k++) {
-        job_spread s = job_spread_of_stage(of, loop, k);
+        pki_job_spread s = pki_job_spread_of_stage(of, loop, k);
         pki_json_row(j);
         pki_json_open(j, NULL, '{');
         pki_json_text(j, "step_kind", loop->name);
         pki_json_text(j, "stage", of->stages[k].name);
         pki_json_text(j, "kind", pki_kind_names[of->stages[k].kind]);
-        job_json_spread(j, "per_step", &s);
+        pki_job_json_spread(j, "per_step", &s);
         pki_json_close(j, '}');
     }
 }
 
-static void put_stages(pki_json *j, const job *of, size_t most)
+static void put_stages(pki_json *j, const pki_job *of, size_t most)
 {
     pki_json_row(j);
     pki_json_open(j, "stages", '[');
@@ -230,29 +229,29 @@ static void put_stages(pki_json *j, const job *of, size_t most)
 
 /* ---- regions, communication ---- */
 
-static void put_regions(pki_json *j, const job *of, size_t most)
+static void put_regions(pki_json *j, const pki_job *of, size_t most)
 {
     pki_json_row(j);
     pki_json_open(j, "regions", '[');
     for (size_t i = 0; i < PKI_MIN(of->region_count, most); i++) {
-        const job_region *r = &of->regions[i];
+        const pki_job_region *r = &of->regions[i];
         pki_json_row(j);
         pki_json_open(j, NULL, '{');
         pki_json_text(j, "name", r->name);
         pki_json_text(j, "kind", pki_kind_names[r->kind < PKI_SHARES ? r->kind : PK_OTHER]);
         pki_json_object(j, "time", &pki_dist_shape, &r->time);
-        job_json_spread(j, "self", &r->spread);
+        pki_job_json_spread(j, "self", &r->spread);
         pki_json_close(j, '}');
     }
     pki_json_close(j, ']');
 }
 
-static void put_comms(pki_json *j, const job_links *l, size_t most)
+static void put_comms(pki_json *j, const pki_job_links *l, size_t most)
 {
     pki_json_row(j);
     pki_json_open(j, "communicators", '[');
     for (size_t i = 0; i < PKI_MIN(l->comm_count, most); i++) {
-        const job_comm *c = &l->comms[i];
+        const pki_job_comm *c = &l->comms[i];
         pki_json_row(j);
         pki_json_open(j, NULL, '{');
         pki_json_text(j, "library", c->library);
@@ -261,18 +260,18 @@ static void put_comms(pki_json *j, const job_links *l, size_t most)
         pki_json_uint(j, "ranks", c->ranks);
         pki_json_real(j, "calls", c->calls);
         pki_json_real(j, "bytes", c->bytes);
-        job_json_spread(j, "waited", &c->waited);
+        pki_job_json_spread(j, "waited", &c->waited);
         pki_json_close(j, '}');
     }
     pki_json_close(j, ']');
 }
 
-static void put_operations(pki_json *j, const job_links *l, size_t most)
+static void put_operations(pki_json *j, const pki_job_links *l, size_t most)
 {
     pki_json_row(j);
     pki_json_open(j, "operations", '[');
     for (size_t i = 0; i < PKI_MIN(l->operation_count, most); i++) {
-        const job_operation *o = &l->operations[i];
+        const pki_job_operation *o = &l->operations[i];
         pki_json_row(j);
         pki_json_open(j, NULL, '{');
         pki_json_uint(j, "communicator", o->comm);
@@ -280,9 +279,9 @@ static void put_operations(pki_json *j, const job_links *l, size_t most)
         pki_json_uint(j, "size", o->size);
         pki_json_real(j, "calls", o->calls);
         pki_json_real(j, "bytes", o->bytes);
-        job_json_spread(j, "time", &o->time);
+        pki_job_json_spread(j, "time", &o->time);
         if (o->busbw.have) {
-            job_json_spread(j, "busbw", &o->busbw);
+            pki_job_json_spread(j, "busbw", &o->busbw);
             put_rank_number(j, "slowest_rank", o->slowest);
         }
         pki_json_close(j, '}');
@@ -290,12 +289,12 @@ static void put_operations(pki_json *j, const job_links *l, size_t most)
     pki_json_close(j, ']');
 }
 
-static void put_arrivals(pki_json *j, const job_links *l, size_t most)
+static void put_arrivals(pki_json *j, const pki_job_links *l, size_t most)
 {
     pki_json_row(j);
     pki_json_open(j, "arrivals", '[');
     for (size_t i = 0; i < PKI_MIN(l->arrival_count, most); i++) {
-        const job_arrival *a = &l->arrivals[i];
+        const pki_job_arrival *a = &l->arrivals[i];
         pki_json_row(j);
         pki_json_open(j, NULL, '{');
         pki_json_uint(j, "communicator", a->comm);
@@ -317,7 +316,7 @@ static void put_known(pki_json *j, const char *key, double value)
     pki_json_real(j, key, value < 0 ? NAN : value);
 }
 
-static void put_device(pki_json *j, int32_t rank, const job_device *d)
+static void put_device(pki_json *j, int32_t rank, const pki_job_device *d)
 {
     pki_json_row(j);
     pki_json_open(j, NULL, '{');
@@ -326,13 +325,13 @@ static void put_device(pki_json *j, int32_t rank, const job_device *d)
     pki_json_bool(j, "measured", d->measured);
     pki_json_uint(j, "steps", d->steps);
     put_known(j, "step", d->step);
-    for (unsigned i = 0; i < JOB_DEVICE_PARTS; i++)
-        put_known(j, job_device_parts[i], d->parts[i]);
-    put_known(j, "overlap", job_devices_overlap(d, 1));
+    for (unsigned i = 0; i < PKI_JOB_DEVICE_PARTS; i++)
+        put_known(j, pki_job_device_parts[i], d->parts[i]);
+    put_known(j, "overlap", pki_job_devices_overlap(d, 1));
     pki_json_close(j, '}');
 }
 
-static void put_devices(pki_json *j, const job *of, size_t most)
+static void put_devices(pki_json *j, const pki_job *of, size_t most)
 {
     pki_json_row(j);
     pki_json_open(j, "devices", '[');
@@ -342,11 +341,153 @@ static void put_devices(pki_json *j, const job *of, size_t most)
     pki_json_close(j, ']');
 }
 
+/* ---- MPI, messages and waits of a job, as members of its JSON ---- */
+
+static void put_calls(pki_json *j, const pki_job *of, const pki_job_exchange *e, size_t most)
+{
+    pki_json_open(j, "calls", '[');
+    for (size_t i = 0; i < PKI_MIN(e->call_count, most); i++) {
+        const pki_job_region *r = &of->regions[e->calls[i]];
+        pki_json_open(j, NULL, '{');
+        pki_json_text(j, "name", r->name);
+        pki_json_uint(j, "calls", r->time.count);
+        pki_job_json_spread(j, "time", &r->spread);
+        pki_json_real(j, "of_mpi", e->mpi_time > 0 ? r->self / e->mpi_time : 0);
+        pki_json_close(j, '}');
+    }
+    pki_json_close(j, ']');
+}
+
+static void put_sites(pki_json *j, const pki_job_exchange *e, size_t most)
+{
+    pki_json_open(j, "sites", '[');
+    for (size_t i = 0; i < PKI_MIN(e->site_count, most); i++) {
+        const pki_job_site *s = &e->sites[i];
+        pki_json_open(j, NULL, '{');
+        pki_json_text(j, "region", s->region);
+        pki_json_text(j, "operation", pki_comm_op_name(s->op));
+        pki_json_real(j, "calls", s->calls);
+        pki_json_real(j, "bytes", s->bytes);
+        pki_json_real(j, "time", s->time);
+        pki_json_close(j, '}');
+    }
+    pki_json_close(j, ']');
+}
+
+static void put_mpi(pki_json *j, const pki_job *of, const pki_job_exchange *e, size_t most)
+{
+    if (!e->mpi_ranks)
+        return;
+    pki_json_row(j);
+    pki_json_open(j, "mpi", '{');
+    pki_json_real(j, "time", e->mpi_time);
+    pki_json_real(j, "of_run", e->run_time > 0 ? e->mpi_time / e->run_time : 0);
+    pki_job_json_spread(j, "share", &e->share);
+    put_calls(j, of, e, most);
+    put_sites(j, e, most);
+    pki_json_close(j, '}');
+}
+
+/* As arrays, since there may be hundreds of thousands. */
+static void put_pairs(pki_json *j, const pki_job *of, const pki_job_exchange *e, size_t most)
+{
+    pki_json_row(j);
+    pki_json_open(j, "messages", '{');
+    pki_json_uint(j, "pairs", e->pair_count);
+    pki_json_real(j, "messages", e->messages);
+    pki_json_real(j, "bytes", e->bytes);
+    pki_json_real(j, "other_messages", e->other_messages);
+    pki_json_real(j, "other_bytes", e->other_bytes);
+    pki_json_open(j, "matrix", '[');
+    for (size_t i = 0; i < e->pair_count && most == SIZE_MAX; i++) {
+        const pki_job_pair *p = &e->pairs[i];
+        pki_json_open(j, NULL, '[');
+        pki_json_int(j, NULL, of->ranks[p->from].rank);
+        pki_json_int(j, NULL, of->ranks[p->to].rank);
+        pki_json_real(j, NULL, p->messages);
+        pki_json_real(j, NULL, p->bytes);
+        pki_json_real(j, NULL, p->time);
+        pki_json_close(j, ']');
+    }
+    pki_json_close(j, ']');
+    pki_json_close(j, '}');
+}
+
+static void put_links(pki_json *j, const pki_job *of, const pki_job_waits *w, size_t most)
+{
+    pki_json_open(j, "links", '[');
+    for (size_t i = 0; i < PKI_MIN(w->link_count, most); i++) {
+        const pki_job_link *l = &w->links[i];
+        pki_json_open(j, NULL, '{');
+        pki_json_int(j, "from", of->ranks[l->from].rank);
+        pki_json_int(j, "to", of->ranks[l->to].rank);
+        pki_json_uint(j, "looked_at", l->looked_at);
+        pki_json_uint(j, "size", l->size);
+        pki_json_real(j, "transfer", l->transfer);
+        pki_json_real(j, "usual", l->usual);
+        pki_json_bool(j, "slow", l->slow);
+        pki_json_close(j, '}');
+    }
+    pki_json_close(j, ']');
+}
+
+static void put_wait(pki_json *j, const pki_job *of, const char *key, const double *by_rank)
+{
+    int32_t most;
+    pki_json_open(j, key, '{');
+    pki_json_real(j, "time", pki_job_wait_sum(of, by_rank, &most));
+    if (most != PKI_JOB_NO_RANK)
+        pki_json_int(j, "most_rank", most);
+    pki_json_close(j, '}');
+}
+
+static void put_waits(pki_json *j, const pki_job *of, const pki_job_waits *w, size_t most)
+{
+    pki_json_row(j);
+    pki_json_open(j, "waits", '{');
+    if (w->why_not) {
+        pki_json_text(j, "not_known", w->why_not);
+    } else {
+        pki_json_uint(j, "messages", w->messages);
+        pki_json_uint(j, "collectives", w->collectives);
+        pki_json_uint(j, "alone", w->alone);
+        pki_json_int(j, "doubt", w->doubt);
+        for (int i = 0; i < PKI_JOB_WAITS; i++)
+            put_wait(j, of, pki_job_wait_keys[i], w->by[i]);
+        put_wait(j, of, "caused", w->caused);
+        put_links(j, of, w, most);
+    }
+    pki_json_close(j, '}');
+}
+
+static void put_exchange(pki_json *j, const pki_job_findings *f, size_t most)
+{
+    put_mpi(j, f->of, &f->exchange, most);
+    put_pairs(j, f->of, &f->exchange, most);
+    put_waits(j, f->of, &f->waits, most);
+}
+
+static void put_rank_waits(pki_json *j, const pki_job_findings *f, size_t rank)
+{
+    double share = pki_job_mpi_share(f->of, rank);
+    if (share >= 0)
+        pki_json_real(j, "mpi", share);
+    if (f->waits.why_not)
+        return;
+    pki_json_open(j, "waits", '{');
+    for (int i = 0; i < PKI_JOB_WAITS; i++)
+        if (f->waits.by[i][rank] > 0)
+            pki_json_real(j, pki_job_wait_keys[i], f->waits.by[i][rank]);
+    if (f->waits.caused[rank] > 0)
+        pki_json_real(j, "caused", f->waits.caused[rank]);
+    pki_json_close(j, '}');
+}
+
 /* ---- ranks ---- */
 
-static void put_rank(pki_json *j, const job_findings *f, size_t r)
+static void put_rank(pki_json *j, const pki_job_findings *f, size_t r)
 {
-    const job_rank *rank = &f->of->ranks[r];
+    const pki_job_rank *rank = &f->of->ranks[r];
     pki_json_row(j);
     pki_json_open(j, NULL, '{');
     pki_json_int(j, "rank", rank->rank);
@@ -356,12 +497,12 @@ static void put_rank(pki_json *j, const job_findings *f, size_t r)
     pki_json_bool(j, "complete", rank->run.complete);
     pki_json_text(j, "file", rank->path);
     pki_json_real(j, "late", f->lateness.by[r]);
-    job_json_rank_waits(j, f, r);
-    job_costs_rank_json(rank, j);
+    put_rank_waits(j, f, r);
+    pki_job_costs_rank_json(rank, j);
     pki_json_close(j, '}');
 }
 
-static void put_ranks(pki_json *j, const job_findings *f, const job_json_most *most)
+static void put_ranks(pki_json *j, const pki_job_findings *f, const pki_job_json_most *most)
 {
     size_t count = most->ranks ? most->rank_count : f->of->rank_count;
     pki_json_row(j);
@@ -371,7 +512,7 @@ static void put_ranks(pki_json *j, const job_findings *f, const job_json_most *m
     pki_json_close(j, ']');
 }
 
-void job_json_members(pki_json *j, const job_findings *f, const job_json_most *most)
+void pki_job_json_members(pki_json *j, const pki_job_findings *f, const pki_job_json_most *most)
 {
     put_job(j, f, most);
     put_verdicts(j, f, most->rows);
@@ -382,24 +523,25 @@ void job_json_members(pki_json *j, const job_findings *f, const job_json_most *m
     put_comms(j, &f->links, most->rows);
     put_operations(j, &f->links, most->rows);
     put_arrivals(j, &f->links, most->rows);
-    job_lives_json(f->of, j);
+    pki_job_lives_json(f->of, j);
     put_devices(j, f->of, most->rows);
-    job_costs_json(f->of, j);
-    job_counted_json(f->of, most->rows, j);
-    job_json_exchange(j, f, most->rows);
+    pki_job_costs_json(f->of, j);
+    pki_job_counted_json(f->of, most->rows, j);
+    put_exchange(j, f, most->rows);
     put_ranks(j, f, most);
 }
 
-void job_print_json(const job_findings *f, const against *a, const char *other, FILE *to)
+void pki_job_print_json(const pki_job_findings *f, const pki_against *a, const char *other,
+                        FILE *to)
 {
-    static const job_json_most all = {SIZE_MAX, SIZE_MAX, SIZE_MAX, NULL, 0};
+    static const pki_job_json_most all = {SIZE_MAX, SIZE_MAX, SIZE_MAX, NULL, 0};
     pki_json j = {.file = to, .rows = true};
     pki_json_open(&j, NULL, '{');
-    pki_json_text(&j, "format", JOB_FORMAT);
-    pki_json_uint(&j, "schema", JOB_SCHEMA);
-    job_json_members(&j, f, &all);
+    pki_json_text(&j, "format", PKI_JOB_FORMAT);
+    pki_json_uint(&j, "schema", PKI_JOB_SCHEMA);
+    pki_job_json_members(&j, f, &all);
     if (a)
-        against_json(a, other, SIZE_MAX, &j);
+        pki_against_json(a, other, SIZE_MAX, &j);
     pki_json_close(&j, '}');
     fputc('\n', to);
 }

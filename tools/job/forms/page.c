@@ -1,4 +1,4 @@
-#include "job/forms/page.h"
+#include "job/forms/forms.h"
 
 #include <limits.h>
 #include <math.h>
@@ -7,8 +7,231 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "job/forms/json.h"
+#include "bench/stats/samples.h"
+#include "job/verdicts/verdicts.h"
 #include "memory.h"
+#include "out/json_write.h"
+
+#define RANKS_MOST 4096
+#define ROWS_MOST 200    /* of each table */
+#define LOOPS_MOST 8     /* kinds of steps */
+#define BLOCKS_MOST 512  /* the heat map: at most so many columns... */
+#define HEIGHT_MOST 400  /* ...and rows; a cell of several has their maximum */
+#define MATRIX_MOST 128  /* who talks to whom: at most so many rows and columns */
+#define CELLS_MOST 40000 /* ranks x regions, and ranks x stages */
+
+/* ---- ranks x steps as cells: each rank's step beside the median of all ranks' ---- */
+
+/* Where there are more ranks or blocks of steps than cells, a cell is of several and has the
+ * largest of their figures: one rank that is late in one step is seen among 10,000 ranks. */
+
+#define MOST 4095 /* thousandths of the median that two characters hold */
+
+typedef struct grid {
+    const pki_job *of;
+    const pki_job_loop *loop;
+    bool by_work;
+    size_t rows, columns, per_row, per_column;
+} grid;
+
+typedef double cell_figure(const grid *g, size_t cell);
+
+/* Below 0: the rank is not in that block. */
+static double step_figure(const grid *g, size_t cell)
+{
+    return g->loop->steps[cell] > 0 ? g->loop->time[cell] / g->loop->steps[cell] : -1;
+}
+
+static double own_figure(const grid *g, size_t cell)
+{
+    double work = g->by_work ? g->loop->items[cell] : g->loop->steps[cell];
+    return work > 0 ? g->loop->own[cell] / work : -1;
+}
+
+static double median_of(const grid *g, size_t block, cell_figure *figure, double *scratch)
+{
+    size_t count = 0;
+    for (size_t r = 0; r < g->of->rank_count; r++) {
+        double v = figure(g, pki_job_cell(g->of, block, r));
+        if (v >= 0)
+            scratch[count++] = v;
+    }
+    return count ? pki_samples_select_median(scratch, count) : 0;
+}
+
+/* 0: nobody was there. */
+static unsigned thousandths(double figure, double median)
+{
+    if (figure < 0 || !(median > 0))
+        return 0;
+    double rounded = floor(1000 * figure / median + 0.5);
+    return rounded < 1 ? 1 : rounded > MOST ? MOST : (unsigned)rounded;
+}
+
+/* Two characters a cell, 64 x the first's place in the alphabet + the second's: as numbers the
+ * cells would be most of the page. */
+static void put_cells(pki_json *to, const char *key, const unsigned *cells, size_t count)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char *text = memory_zeroed(2 * count + 1, 1);
+    for (size_t i = 0; i < count; i++) {
+        text[2 * i] = digits[cells[i] / 64];
+        text[2 * i + 1] = digits[cells[i] % 64];
+    }
+    pki_json_text(to, key, text);
+    free(text);
+}
+
+static void put_figures(pki_json *to, const char *key, const grid *g, cell_figure *figure)
+{
+    size_t ranks = g->of->rank_count;
+    unsigned *cells = memory_zeroed(g->rows * g->columns, sizeof *cells);
+    double *scratch = memory_zeroed(ranks, sizeof *scratch);
+    for (size_t b = 0; b < g->loop->block_count; b++) {
+        double median = median_of(g, b, figure, scratch);
+        for (size_t r = 0; r < ranks; r++) {
+            unsigned v = thousandths(figure(g, pki_job_cell(g->of, b, r)), median);
+            unsigned *cell = &cells[r / g->per_row * g->columns + b / g->per_column];
+            *cell = PKI_MAX(*cell, v);
+        }
+    }
+    put_cells(to, key, cells, g->rows * g->columns);
+    free(scratch);
+    free(cells);
+}
+
+/* ---- what rows and columns are of ---- */
+
+static uint64_t last_step(const grid *g)
+{
+    size_t block = g->loop->block_count - 1;
+    double steps = 1;
+    for (size_t r = 0; r < g->of->rank_count; r++)
+        steps = PKI_MAX(steps, g->loop->steps[pki_job_cell(g->of, block, r)]);
+    return g->loop->first[block] + (uint64_t)steps - 1;
+}
+
+static void put_columns(pki_json *to, const grid *g)
+{
+    pki_json_open(to, "first_steps", '[');
+    for (size_t c = 0; c < g->columns; c++)
+        pki_json_uint(to, NULL, g->loop->first[c * g->per_column]);
+    pki_json_close(to, ']');
+    pki_json_uint(to, "last_step", last_step(g));
+}
+
+static size_t latest_of(const pki_job_lateness *l, size_t from, size_t to)
+{
+    size_t latest = from;
+    for (size_t r = from + 1; r < to; r++)
+        latest = l->by[r] > l->by[latest] || isnan(l->by[latest]) ? r : latest;
+    return latest;
+}
+
+/* Of each row its first rank, its last one and its latest. */
+static void put_rows(pki_json *to, const grid *g, const pki_job_lateness *l)
+{
+    const pki_job_rank *ranks = g->of->ranks;
+    pki_json_open(to, "ranks", '[');
+    for (size_t row = 0; row < g->rows; row++) {
+        size_t from = row * g->per_row, end = PKI_MIN(from + g->per_row, g->of->rank_count);
+        pki_json_open(to, NULL, '[');
+        pki_json_int(to, NULL, ranks[from].rank);
+        pki_json_int(to, NULL, ranks[end - 1].rank);
+        pki_json_int(to, NULL, ranks[latest_of(l, from, end)].rank);
+        pki_json_close(to, ']');
+    }
+    pki_json_close(to, ']');
+}
+
+static size_t ceiling(size_t count, size_t by)
+{
+    return (count + by - 1) / by;
+}
+
+static void put_heat(const pki_job_findings *f, const char *key, pki_json *to)
+{
+    grid g = {.of = f->of, .loop = pki_job_usual(f->of), .by_work = f->lateness.by_work};
+    if (!g.loop)
+        return;
+    g.per_row = ceiling(f->of->rank_count, HEIGHT_MOST);
+    g.per_column = ceiling(g.loop->block_count, BLOCKS_MOST);
+    g.rows = ceiling(f->of->rank_count, g.per_row);
+    g.columns = ceiling(g.loop->block_count, g.per_column);
+    pki_json_open(to, key, '{');
+    pki_json_uint(to, "ranks_per_row", g.per_row);
+    pki_json_uint(to, "blocks_per_column", g.per_column);
+    pki_json_bool(to, "by_work", g.by_work);
+    put_columns(to, &g);
+    put_rows(to, &g, &f->lateness);
+    put_figures(to, "step", &g, step_figure);
+    put_figures(to, "own", &g, own_figure);
+    pki_json_close(to, '}');
+}
+
+/* ---- who talks to whom, for the page ---- */
+
+/* Senders x receivers. Beyond MATRIX_MOST ranks a cell is of a block of them, and has the sum
+ * of what they sent. */
+
+typedef struct cell {
+    double messages, bytes;
+} cell;
+
+static cell *cells_of(const pki_job_exchange *e, size_t per_block, size_t blocks)
+{
+    cell *cells = memory_zeroed(blocks * blocks, sizeof *cells);
+    for (size_t i = 0; i < e->pair_count; i++) {
+        const pki_job_pair *p = &e->pairs[i];
+        cell *to = &cells[p->from / per_block * blocks + p->to / per_block];
+        to->messages += p->messages;
+        to->bytes += p->bytes;
+    }
+    return cells;
+}
+
+/* The first and the last rank of each. */
+static void put_ranks(const pki_job *j, size_t per_block, pki_json *to)
+{
+    pki_json_open(to, "ranks", '[');
+    for (size_t r = 0; r < j->rank_count; r += per_block) {
+        size_t last = PKI_MIN(r + per_block, j->rank_count) - 1;
+        pki_json_open(to, NULL, '[');
+        pki_json_int(to, NULL, j->ranks[r].rank);
+        pki_json_int(to, NULL, j->ranks[last].rank);
+        pki_json_close(to, ']');
+    }
+    pki_json_close(to, ']');
+}
+
+static void put_matrix(const pki_job_findings *f, const char *key, pki_json *to)
+{
+    const pki_job *j = f->of;
+    size_t per_block = (j->rank_count + MATRIX_MOST - 1) / MATRIX_MOST;
+    if (!f->exchange.pair_count)
+        return;
+    size_t blocks = (j->rank_count + per_block - 1) / per_block;
+    cell *cells = cells_of(&f->exchange, per_block, blocks);
+    pki_json_open(to, key, '{');
+    pki_json_uint(to, "ranks_per_block", per_block);
+    put_ranks(j, per_block, to);
+    pki_json_open(to, "cells", '[');
+    for (size_t i = 0; i < blocks * blocks; i++) {
+        if (!(cells[i].messages > 0))
+            continue;
+        pki_json_open(to, NULL, '[');
+        pki_json_uint(to, NULL, i / blocks);
+        pki_json_uint(to, NULL, i % blocks);
+        pki_json_real(to, NULL, cells[i].messages);
+        pki_json_real(to, NULL, cells[i].bytes);
+        pki_json_close(to, ']');
+    }
+    pki_json_close(to, ']');
+    pki_json_close(to, '}');
+    free(cells);
+}
+
+/* ---- what the page of a job holds: its JSON, and what is drawn beside it ---- */
 
 /* ---- the latest ranks ---- */
 
@@ -43,7 +266,7 @@ static size_t *largest(ordered *all, size_t count, size_t most, bool in_order)
     return out;
 }
 
-static size_t *latest_ranks(const job_findings *f, size_t most)
+static size_t *latest_ranks(const pki_job_findings *f, size_t most)
 {
     size_t count = f->of->rank_count;
     ordered *all = memory_zeroed(count, sizeof *all);
@@ -96,15 +319,15 @@ static char *base_of(const char *path)
     return out;
 }
 
-job_page job_page_of(const job_findings *f, const char *path)
+pki_job_page pki_job_page_of(const pki_job_findings *f, const char *path)
 {
-    job_page p = {.found = f, .base = base_of(path)};
-    p.rank_count = PKI_MIN(f->of->rank_count, (size_t)JOB_PAGE_RANKS);
+    pki_job_page p = {.found = f, .base = base_of(path)};
+    p.rank_count = PKI_MIN(f->of->rank_count, (size_t)RANKS_MOST);
     p.ranks = latest_ranks(f, p.rank_count);
     return p;
 }
 
-void job_page_finish(job_page *p)
+void pki_job_page_finish(pki_job_page *p)
 {
     free(p->base);
     free(p->ranks);
@@ -121,27 +344,27 @@ static void put_ns(pki_json *to, double ns)
         pki_json_uint(to, NULL, (uint64_t)(ns + 0.5));
 }
 
-static size_t most_of(const job_page *p, size_t count)
+static size_t most_of(const pki_job_page *p, size_t count)
 {
-    size_t most = JOB_PAGE_CELLS / PKI_MAX(p->rank_count, 1);
-    return PKI_MIN(count, PKI_MIN(most, (size_t)JOB_PAGE_ROWS));
+    size_t most = CELLS_MOST / PKI_MAX(p->rank_count, 1);
+    return PKI_MIN(count, PKI_MIN(most, (size_t)ROWS_MOST));
 }
 
 /* The stages with the most time, as places. */
-static size_t *longest_stages(const job *j, const job_loop *loop, size_t most)
+static size_t *longest_stages(const pki_job *j, const pki_job_loop *loop, size_t most)
 {
     ordered *all = memory_zeroed(j->stage_count, sizeof *all);
     for (size_t k = 0; k < j->stage_count; k++)
-        all[k] = (ordered){job_spread_of_stage(j, loop, k).mean_all, k};
+        all[k] = (ordered){pki_job_spread_of_stage(j, loop, k).mean_all, k};
     size_t *out = largest(all, j->stage_count, most, true);
     free(all);
     return out;
 }
 
-static void put_stages(const job_page *p, pki_json *to)
+static void put_stages(const pki_job_page *p, pki_json *to)
 {
-    const job *j = p->found->of;
-    const job_loop *loop = job_usual(j);
+    const pki_job *j = p->found->of;
+    const pki_job_loop *loop = pki_job_usual(j);
     size_t most = loop ? most_of(p, j->stage_count) : 0;
     size_t *stages = most ? longest_stages(j, loop, most) : NULL;
     pki_json_open(to, "stages", '[');
@@ -152,7 +375,7 @@ static void put_stages(const job_page *p, pki_json *to)
     for (size_t i = 0; i < p->rank_count; i++) {
         pki_json_open(to, NULL, '[');
         for (size_t k = 0; k < most; k++)
-            put_ns(to, job_stage_of_rank(loop, stages[k], p->ranks[i]));
+            put_ns(to, pki_job_stage_of_rank(loop, stages[k], p->ranks[i]));
         pki_json_close(to, ']');
     }
     pki_json_close(to, ']');
@@ -160,22 +383,22 @@ static void put_stages(const job_page *p, pki_json *to)
 }
 
 /* Of the first regions of the list. */
-static void put_regions(const job_page *p, pki_json *to)
+static void put_regions(const pki_job_page *p, pki_json *to)
 {
-    const job *j = p->found->of;
+    const pki_job *j = p->found->of;
     size_t most = most_of(p, j->region_count);
     pki_json_open(to, "rank_regions", '[');
     for (size_t i = 0; i < p->rank_count; i++) {
         pki_json_open(to, NULL, '[');
         for (size_t k = 0; k < most; k++)
-            put_ns(to, job_self_of_rank(&j->ranks[p->ranks[i]], &j->regions[k]));
+            put_ns(to, pki_job_self_of_rank(&j->ranks[p->ranks[i]], &j->regions[k]));
         pki_json_close(to, ']');
     }
     pki_json_close(to, ']');
 }
 
 /* How many there are of what may be listed in part. */
-static void put_totals(const job_findings *f, pki_json *to)
+static void put_totals(const pki_job_findings *f, pki_json *to)
 {
     size_t late = 0;
     for (size_t i = 0; i < f->lateness.count; i++)
@@ -194,32 +417,31 @@ static void put_totals(const job_findings *f, pki_json *to)
     pki_json_close(to, '}');
 }
 
-int job_page_job(const void *page, FILE *file)
+int pki_job_page_job(const void *page, FILE *file)
 {
-    const job_page *p = page;
-    const job_json_most most = {JOB_PAGE_ROWS, JOB_PAGE_LOOPS, JOB_PAGE_RANKS, p->ranks,
-                                p->rank_count};
+    const pki_job_page *p = page;
+    const pki_job_json_most most = {ROWS_MOST, LOOPS_MOST, RANKS_MOST, p->ranks, p->rank_count};
     pki_json to = {.file = file};
     pki_json_open(&to, NULL, '{');
-    pki_json_text(&to, "format", JOB_FORMAT);
-    pki_json_uint(&to, "schema", JOB_SCHEMA);
-    job_json_members(&to, p->found, &most);
+    pki_json_text(&to, "format", PKI_JOB_FORMAT);
+    pki_json_uint(&to, "schema", PKI_JOB_SCHEMA);
+    pki_job_json_members(&to, p->found, &most);
     if (p->against)
-        against_json(p->against, p->other, JOB_PAGE_ROWS, &to);
+        pki_against_json(p->against, p->other, ROWS_MOST, &to);
     pki_json_close(&to, '}');
     return 0;
 }
 
-int job_page_drawn(const void *page, FILE *file)
+int pki_job_page_drawn(const void *page, FILE *file)
 {
-    const job_page *p = page;
+    const pki_job_page *p = page;
     pki_json to = {.file = file};
     pki_json_open(&to, NULL, '{');
     pki_json_text(&to, "base", p->base);
-    job_json_grouped_verdicts(&to, p->found);
+    pki_job_json_grouped_verdicts(&to, p->found);
     put_totals(p->found, &to);
-    job_page_heat(p->found, "heat", &to);
-    job_page_matrix(p->found, "matrix", &to);
+    put_heat(p->found, "heat", &to);
+    put_matrix(p->found, "matrix", &to);
     put_stages(p, &to);
     put_regions(p, &to);
     pki_json_close(&to, '}');

@@ -1,18 +1,33 @@
-/* tools/job/forms/text.c - a job for people. */
-#include "job/figures/counted.h"
-#include "job/figures/devices.h"
-#include "job/figures/life.h"
-#include "job/figures/spent.h"
-#include "job/forms/text.h"
+#include "job/forms/forms.h"
 
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "comm/model/communicator.h"
+#include "comm/model/operation.h"
+#include "job/figures/figures.h"
+#include "job/verdicts/verdicts.h"
 #include "measure/figure.h"
 #include "memory.h"
 #include "out/columns.h"
+
+/* ---- a job for people ---- */
+
+/* The same, cut so that it differs from its neighbours. */
+static inline void job_text_apart(FILE *to, const char *text, size_t width, const pki_column *names)
+{
+    fputs("  ", to);
+    pki_put_apart(to, text, width, names);
+}
+
+/* Counts are sums of doubles here: files may say anything. */
+static inline uint64_t job_text_whole(double n)
+{
+    return n >= 0x1p64 ? UINT64_MAX : n > 0 ? (uint64_t)n : 0;
+}
 
 #define TIME(ns) (pki_figure_time_tight(ns).text)
 #define SHARE(x) (pki_figure_percent(x).text)
@@ -31,10 +46,10 @@ static void title(FILE *to, const char *text)
     fprintf(to, "\n%s\n", text);
 }
 
-static void put_head(const job *j, const job_findings *f, FILE *to)
+static void put_head(const pki_job *j, const pki_job_findings *f, FILE *to)
 {
-    const job_rank *first = &j->ranks[0];
-    const job_loop *usual = job_usual(j);
+    const pki_job_rank *first = &j->ranks[0];
+    const pki_job_loop *usual = pki_job_usual(j);
     pki_put_text(to, first->run.program);
     fprintf(to, ", %zu of %d ranks on %u host%s, from %zu file%s\n", j->rank_count, j->world,
             j->hosts.count, j->hosts.count == 1 ? "" : "s", j->file_count,
@@ -45,11 +60,11 @@ static void put_head(const job *j, const job_findings *f, FILE *to)
                 pki_figure_time(f->frontier.exposed / PKI_MAX(f->frontier.steps, 1)).text);
 }
 
-static void put_verdicts(const job_findings *f, FILE *to)
+static void put_verdicts(const pki_job_findings *f, FILE *to)
 {
     static const char *const marks[] = {[PKI_GOOD] = "+", [PKI_NOTE] = "-", [PKI_WARN] = "!"};
     size_t count;
-    job_verdict *all = job_grouped_verdicts(f, &count);
+    pki_job_verdict *all = pki_job_grouped_verdicts(f, &count);
     fputc('\n', to);
     for (size_t i = 0; i < count; i++) {
         fprintf(to, "  %s ", marks[all[i].severity]);
@@ -63,12 +78,12 @@ static void put_verdicts(const job_findings *f, FILE *to)
 
 static void put_efficiency_row(FILE *to, const char *name, double value, const char *formula)
 {
-    job_text_left(to, name, 28);
+    pki_job_text_left(to, name, 28);
     pki_put_cell(to, SHARE(value), 8);
     fprintf(to, "  %s\n", formula);
 }
 
-static void put_pop(const job_pop *p, FILE *to)
+static void put_pop(const pki_job_pop *p, FILE *to)
 {
     if (!p->known)
         return;
@@ -93,17 +108,17 @@ static void put_pop(const job_pop *p, FILE *to)
 
 static const char *stage_name(const void *row)
 {
-    return ((const job_stage *)row)->name;
+    return ((const pki_job_stage *)row)->name;
 }
 
-static pki_column stages_beside(const job *j, size_t at)
+static pki_column stages_beside(const pki_job *j, size_t at)
 {
     return pki_column_near(j->stages, j->stage_count, sizeof *j->stages, at, stage_name);
 }
 
-static void put_increment(const job_findings *f, size_t k, FILE *to)
+static void put_increment(const pki_job_findings *f, size_t k, FILE *to)
 {
-    const job_increment *i = &f->frontier.stages[k];
+    const pki_job_increment *i = &f->frontier.stages[k];
     char rank[16];
     double steps = PKI_MAX(f->frontier.steps, 1);
     if (i->time <= 0)
@@ -113,12 +128,12 @@ static void put_increment(const job_findings *f, size_t k, FILE *to)
     pki_put_cell(to, pki_kind_names[f->of->stages[k].kind], 9);
     pki_put_cell(to, TIME(i->time / steps), 8);
     pki_put_cell(to, SHARE(i->time / f->frontier.exposed), 7);
-    pki_put_cell(to, job_text_rank(rank, f->of->ranks[i->rank].rank), 6);
+    pki_put_cell(to, pki_job_text_rank(rank, f->of->ranks[i->rank].rank), 6);
     pki_put_cell(to, SHARE(i->of_rank / i->time), 7);
     fputc('\n', to);
 }
 
-static void put_frontier(const job_findings *f, FILE *to)
+static void put_frontier(const pki_job_findings *f, FILE *to)
 {
     if (!f->frontier.stages || f->frontier.exposed <= 0)
         return;
@@ -133,11 +148,11 @@ static void put_frontier(const job_findings *f, FILE *to)
 
 static void put_spread_head(FILE *to, const char *what)
 {
-    job_text_left(to, what, NAME);
+    pki_job_text_left(to, what, NAME);
     fputs("   ranks      min     mean  ...all      max  rank  imbal.\n", to);
 }
 
-static void put_spread(const char *name, const pki_column *names, const job_spread *s, FILE *to)
+static void put_spread(const char *name, const pki_column *names, const pki_job_spread *s, FILE *to)
 {
     char ranks[32], rank[16];
     snprintf(ranks, sizeof ranks, "%zu", s->have);
@@ -147,12 +162,12 @@ static void put_spread(const char *name, const pki_column *names, const job_spre
     pki_put_cell(to, TIME(s->mean), 7);
     pki_put_cell(to, TIME(s->mean_all), 6);
     pki_put_cell(to, TIME(s->max), 7);
-    pki_put_cell(to, job_text_rank(rank, s->max_rank), 4);
+    pki_put_cell(to, pki_job_text_rank(rank, s->max_rank), 4);
     pki_put_cell(to, SHARE(s->imbalance), 6);
     fputc('\n', to);
 }
 
-static void put_loop(const job *j, const job_loop *loop, FILE *to)
+static void put_loop(const pki_job *j, const pki_job_loop *loop, FILE *to)
 {
     if (!loop->block_count)
         return;
@@ -167,7 +182,7 @@ static void put_loop(const job *j, const job_loop *loop, FILE *to)
     }
     put_spread_head(to, "stage");
     for (size_t k = 0; k < j->stage_count; k++) {
-        job_spread s = job_spread_of_stage(j, loop, k);
+        pki_job_spread s = pki_job_spread_of_stage(j, loop, k);
         pki_column names = stages_beside(j, k);
         if (s.have && s.max > 0)
             put_spread(j->stages[k].name, &names, &s, to);
@@ -176,15 +191,15 @@ static void put_loop(const job *j, const job_loop *loop, FILE *to)
 
 static const char *region_name(const void *row)
 {
-    return ((const job_region *)row)->name;
+    return ((const pki_job_region *)row)->name;
 }
 
-static pki_column regions_beside(const job *j, size_t at)
+static pki_column regions_beside(const pki_job *j, size_t at)
 {
     return pki_column_near(j->regions, j->region_count, sizeof *j->regions, at, region_name);
 }
 
-static void put_regions(const job *j, FILE *to)
+static void put_regions(const pki_job *j, FILE *to)
 {
     size_t shown = PKI_MIN(j->region_count, REGIONS);
     if (!shown)
@@ -192,7 +207,7 @@ static void put_regions(const job *j, FILE *to)
     title(to, "Regions of all ranks");
     fputs("  region                        calls      p50      p95      p99      max\n", to);
     for (size_t i = 0; i < shown; i++) {
-        const job_region *r = &j->regions[i];
+        const pki_job_region *r = &j->regions[i];
         pki_column names = regions_beside(j, i);
         job_text_apart(to, r->name, NAME, &names);
         pki_put_cell(to, COUNT(r->time.count), 7);
@@ -214,7 +229,7 @@ static void put_regions(const job *j, FILE *to)
 
 /* ---- communication ---- */
 
-static void put_comms(const job_links *l, FILE *to)
+static void put_comms(const pki_job_links *l, FILE *to)
 {
     char rank[16];
     if (!l->comm_count)
@@ -222,34 +237,34 @@ static void put_comms(const job_links *l, FILE *to)
     title(to, "Communicators: how long ranks waited for them");
     fputs("  communicator                ranks    calls      min     mean      max  rank\n", to);
     for (size_t i = 0; i < PKI_MIN(l->comm_count, OPERATIONS); i++) {
-        const job_comm *c = &l->comms[i];
-        job_text_left(to, c->name, NAME);
+        const pki_job_comm *c = &l->comms[i];
+        pki_job_text_left(to, c->name, NAME);
         pki_put_cell(to, COUNT(c->ranks), 5);
         pki_put_cell(to, COUNT(c->calls), 7);
         pki_put_cell(to, TIME(c->waited.min), 7);
         pki_put_cell(to, TIME(c->waited.mean), 7);
         pki_put_cell(to, TIME(c->waited.max), 7);
-        pki_put_cell(to, job_text_rank(rank, c->waited.max_rank), 4);
+        pki_put_cell(to, pki_job_text_rank(rank, c->waited.max_rank), 4);
         fputc('\n', to);
     }
 }
 
-static void put_operation(const job_operation *o, FILE *to)
+static void put_operation(const pki_job_operation *o, FILE *to)
 {
     char rank[16];
-    job_text_left(to, pki_comm_op_name(o->op), 18);
+    pki_job_text_left(to, pki_comm_op_name(o->op), 18);
     pki_put_cell(to, pki_figure_scaled((double)o->size, "B").text, 9);
     pki_put_cell(to, COUNT(o->calls), 7);
     pki_put_cell(to, TIME(o->time.mean), 8);
     if (o->busbw.have) {
         pki_put_cell(to, pki_figure_scaled(o->busbw.mean * 1e9, "B/s").text, 10);
         pki_put_cell(to, pki_figure_scaled(o->busbw.min * 1e9, "B/s").text, 10);
-        pki_put_cell(to, job_text_rank(rank, o->slowest), 5);
+        pki_put_cell(to, pki_job_text_rank(rank, o->slowest), 5);
     }
     fputc('\n', to);
 }
 
-static void put_operations(const job_links *l, FILE *to)
+static void put_operations(const pki_job_links *l, FILE *to)
 {
     if (!l->operation_count)
         return;
@@ -261,40 +276,208 @@ static void put_operations(const job_links *l, FILE *to)
         put_operation(&l->operations[i], to);
 }
 
-static void put_arrivals(const job_links *l, FILE *to)
+static void put_arrivals(const pki_job_links *l, FILE *to)
 {
     if (!l->arrival_count)
         return;
     title(to, "Who comes last (who is shortest in an operation that ends for all at once)");
     for (size_t i = 0; i < PKI_MIN(l->arrival_count, ARRIVALS); i++) {
-        const job_arrival *a = &l->arrivals[i];
+        const pki_job_arrival *a = &l->arrivals[i];
         fprintf(to, "  %s #%llu: rank %d, %s after the first of %zu\n", pki_comm_op_name(a->op),
                 (unsigned long long)a->sequence, a->last,
                 pki_figure_time((double)(a->longest - a->shortest)).text, a->ranks);
     }
 }
 
+/* ---- MPI, messages and waits of a job, for people ---- */
+
+#define BYTES(n) (pki_figure_scaled((double)(n), "B").text)
+
+#define CALLS 10
+#define SITES 8
+#define MATRIX 12 /* ranks: more do not fit into a line */
+#define PAIRS 8
+
+/* ---- MPI ---- */
+
+static void put_call(const pki_job *j, const pki_job_exchange *e, const pki_job_region *r, FILE *to)
+{
+    char rank[16];
+    pki_job_text_left(to, r->name, NAME);
+    pki_put_cell(to, COUNT(r->time.count), 7);
+    pki_put_cell(to, TIME(r->self), 8);
+    pki_put_cell(to, SHARE(e->mpi_time > 0 ? r->self / e->mpi_time : 0), 7);
+    pki_put_cell(to, SHARE(e->run_time > 0 ? r->self / e->run_time : 0), 7);
+    pki_put_cell(to, TIME(r->spread.max), 8);
+    pki_put_cell(to, pki_job_text_rank(rank, r->spread.max_rank), 5);
+    fputc('\n', to);
+    (void)j;
+}
+
+static void put_mpi(const pki_job *j, const pki_job_exchange *e, FILE *to)
+{
+    if (!e->mpi_ranks)
+        return;
+    fprintf(to, "\nMPI: %s of the ranks' time",
+            SHARE(e->run_time > 0 ? e->mpi_time / e->run_time : 0));
+    fprintf(to, " (least %s", SHARE(e->share.min));
+    fprintf(to, ", most %s of rank %d)\n", SHARE(e->share.max), e->share.max_rank);
+    fputs("  call                          calls     time  of MPI  of all     most   rank\n", to);
+    for (size_t i = 0; i < PKI_MIN(e->call_count, CALLS); i++)
+        put_call(j, e, &j->regions[e->calls[i]], to);
+}
+
+static void put_sites(const pki_job_exchange *e, FILE *to)
+{
+    if (!e->site_count)
+        return;
+    fputs("\nWhere in the program (the region around the call, all ranks)\n"
+          "  region                     operation         calls    bytes     time\n",
+          to);
+    for (size_t i = 0; i < PKI_MIN(e->site_count, SITES); i++) {
+        const pki_job_site *s = &e->sites[i];
+        pki_job_text_left(to, *s->region ? s->region : PKI_JOB_OUTSIDE, NAME);
+        fputc(' ', to);
+        pki_put_left(to, pki_comm_op_name(s->op), 14);
+        pki_put_cell(to, COUNT(s->calls), 8);
+        pki_put_cell(to, BYTES(s->bytes), 8);
+        pki_put_cell(to, TIME(s->time), 8);
+        fputc('\n', to);
+    }
+}
+
+/* ---- who talks to whom ---- */
+
+static const pki_job_pair *pair_of(const pki_job_exchange *e, size_t from, size_t to)
+{
+    for (size_t i = 0; i < e->pair_count; i++)
+        if (e->pairs[i].from == from && e->pairs[i].to == to)
+            return &e->pairs[i];
+    return NULL;
+}
+
+static void put_matrix(const pki_job *j, const pki_job_exchange *e, FILE *to)
+{
+    char rank[16];
+    fputs("  from \\ to", to);
+    for (size_t t = 0; t < j->rank_count; t++)
+        pki_put_cell(to, pki_job_text_rank(rank, j->ranks[t].rank), 5);
+    fputc('\n', to);
+    for (size_t f = 0; f < j->rank_count; f++) {
+        fputs("  ", to);
+        pki_put_right(to, pki_job_text_rank(rank, j->ranks[f].rank), 9);
+        for (size_t t = 0; t < j->rank_count; t++) {
+            const pki_job_pair *p = pair_of(e, f, t);
+            pki_put_cell(to, p ? pki_figure_count((uint64_t)(p->bytes / 1024 + 0.5)).text : ".", 5);
+        }
+        fputc('\n', to);
+    }
+}
+
+/* The place of the one with most bytes among those with fewer than the last one. */
+static size_t next_most(const pki_job_exchange *e, size_t last)
+{
+    size_t found = e->pair_count;
+    for (size_t i = 0; i < e->pair_count; i++) {
+        double b = e->pairs[i].bytes;
+        bool behind = last == e->pair_count || b < e->pairs[last].bytes ||
+                      (b == e->pairs[last].bytes && i > last);
+        if (behind && (found == e->pair_count || b > e->pairs[found].bytes))
+            found = i;
+    }
+    return found;
+}
+
+static void put_most(const pki_job *j, const pki_job_exchange *e, FILE *to)
+{
+    size_t at = e->pair_count;
+    for (size_t n = 0; n < PAIRS && (at = next_most(e, at)) < e->pair_count; n++) {
+        const pki_job_pair *p = &e->pairs[at];
+        fprintf(to, "  rank %d to %d: %s messages", j->ranks[p->from].rank, j->ranks[p->to].rank,
+                COUNT(p->messages));
+        fprintf(to, ", %s\n", BYTES(p->bytes));
+    }
+}
+
+static void put_pairs(const pki_job *j, const pki_job_exchange *e, FILE *to)
+{
+    if (!e->pair_count)
+        return;
+    fprintf(to, "\nWho talks to whom: %zu pairs of ranks", e->pair_count);
+    fprintf(to, ", %s messages", COUNT(e->messages));
+    fprintf(to, ", %s%s\n", BYTES(e->bytes),
+            j->rank_count <= MATRIX ? "; KiB from each to each" : "; most bytes");
+    if (j->rank_count <= MATRIX)
+        put_matrix(j, e, to);
+    else
+        put_most(j, e, to);
+    if (e->other_messages > 0) {
+        fprintf(to, "  and %s messages", COUNT(e->other_messages));
+        fprintf(to, ", %s, to ranks that are not told one by one\n", BYTES(e->other_bytes));
+    }
+}
+
+/* ---- waits ---- */
+
+static void put_wait(const pki_job *j, const char *name, const double *by_rank, FILE *to)
+{
+    char rank[16];
+    int32_t most;
+    double sum = pki_job_wait_sum(j, by_rank, &most), largest = 0;
+    if (sum <= 0)
+        return;
+    for (size_t r = 0; r < j->rank_count; r++)
+        largest = PKI_MAX(largest, by_rank[r]);
+    pki_job_text_left(to, name, NAME);
+    pki_put_cell(to, TIME(sum), 8);
+    pki_put_cell(to, TIME(largest), 8);
+    pki_put_cell(to, pki_job_text_rank(rank, most), 5);
+    fputc('\n', to);
+}
+
+static void put_waits(const pki_job *j, const pki_job_waits *w, FILE *to)
+{
+    if (w->why_not)
+        return;
+    fprintf(to, "\nWaiting for others, from %zu messages and %zu collectives side by side;",
+            w->messages, w->collectives);
+    fprintf(to, " waits\nof %s and less are not told from clocks\n",
+            pki_figure_time((double)w->doubt).text);
+    fputs("                                 all     most   rank\n", to);
+    for (int i = 0; i < PKI_JOB_WAITS; i++)
+        put_wait(j, pki_job_wait_names[i], w->by[i], to);
+    put_wait(j, "for a rank, by all others", w->caused, to);
+}
+
+static void put_exchange(const pki_job_findings *f, FILE *to)
+{
+    put_mpi(f->of, &f->exchange, to);
+    put_sites(&f->exchange, to);
+    put_pairs(f->of, &f->exchange, to);
+    put_waits(f->of, &f->waits, to);
+}
+
 /* ---- devices ---- */
 
-static void put_share(const char *name, const job *j, double *values, FILE *to)
+static void put_share(const char *name, const pki_job *j, double *values, FILE *to)
 {
     char rank[16], ranks[32];
-    job_spread s = job_spread_of(j, values);
+    pki_job_spread s = pki_job_spread_of(j, values);
     if (!s.have)
         return;
     snprintf(ranks, sizeof ranks, "%zu", s.have);
-    job_text_left(to, name, NAME);
+    pki_job_text_left(to, name, NAME);
     pki_put_cell(to, ranks, 6);
     pki_put_cell(to, SHARE(s.min), 7);
     pki_put_cell(to, SHARE(s.mean), 7);
     pki_put_cell(to, SHARE(s.max), 7);
-    pki_put_cell(to, job_text_rank(rank, s.max_rank), 4);
+    pki_put_cell(to, pki_job_text_rank(rank, s.max_rank), 4);
     fputc('\n', to);
 }
 
-static void put_devices(const job *j, FILE *to)
+static void put_devices(const pki_job *j, FILE *to)
 {
-    static const char *const names[JOB_DEVICE_PARTS] = {
+    static const char *const names[PKI_JOB_DEVICE_PARTS] = {
         "compute",  "communication alone",        "copies alone",
         "idle ...", "... the host waited for it", "... gaps of 50 us or less"};
     double *values = memory_zeroed(j->rank_count, sizeof *values);
@@ -303,23 +486,23 @@ static void put_devices(const job *j, FILE *to)
         devices += j->ranks[r].device_count;
     if (devices) {
         title(to, "Devices: where a step's time went, and how much of communication was hidden");
-        job_text_left(to, "of the step", NAME);
+        pki_job_text_left(to, "of the step", NAME);
         fputs("   ranks      min     mean      max  rank\n", to);
     }
-    for (unsigned part = 0; part < JOB_DEVICE_PARTS && devices; part++) {
+    for (unsigned part = 0; part < PKI_JOB_DEVICE_PARTS && devices; part++) {
         for (size_t r = 0; r < j->rank_count; r++)
-            values[r] = job_devices_share(&j->ranks[r], part);
+            values[r] = pki_job_devices_share(&j->ranks[r], part);
         put_share(names[part], j, values, to);
     }
     for (size_t r = 0; r < j->rank_count; r++)
-        values[r] = job_devices_overlap(j->ranks[r].devices, j->ranks[r].device_count);
+        values[r] = pki_job_devices_overlap(j->ranks[r].devices, j->ranks[r].device_count);
     put_share("hidden, of communication", j, values, to);
     free(values);
 }
 
 /* ---- files ---- */
 
-static void put_notes(const job *j, FILE *to)
+static void put_notes(const pki_job *j, FILE *to)
 {
     if (!j->notes.count)
         return;
@@ -332,9 +515,9 @@ static void put_notes(const job *j, FILE *to)
         fprintf(to, "  ... and %u more\n", j->notes.count - NOTES);
 }
 
-void job_print_text(const job_findings *f, FILE *to)
+void pki_job_print_text(const pki_job_findings *f, FILE *to)
 {
-    const job *j = f->of;
+    const pki_job *j = f->of;
     put_head(j, f, to);
     put_verdicts(f, to);
     put_pop(&f->pop, to);
@@ -342,13 +525,13 @@ void job_print_text(const job_findings *f, FILE *to)
     for (size_t i = 0; i < PKI_MIN(j->loop_count, LOOPS); i++)
         put_loop(j, &j->loops[i], to);
     put_regions(j, to);
-    job_put_exchange(f, to);
+    put_exchange(f, to);
     put_comms(&f->links, to);
     put_operations(&f->links, to);
     put_arrivals(&f->links, to);
-    job_lives_text(j, to);
+    pki_job_lives_text(j, to);
     put_devices(j, to);
-    job_costs_text(j, to);
-    job_counted_text(j, to);
+    pki_job_costs_text(j, to);
+    pki_job_counted_text(j, to);
     put_notes(j, to);
 }

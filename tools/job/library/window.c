@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/verdicts/findings.h"
+#include "job/verdicts/verdicts.h"
 #include "job/library/way_out.h"
 #include "memory.h"
 
@@ -219,13 +219,13 @@ static bool is_same(const pk_job_late_ *a, const pk_job_late_ *b)
     return a->rank == b->rank && (a->rank >= 0 || strcmp(a->host, b->host) == 0);
 }
 
-static pk_job_late_ late_of(const job *j, const job_late *found)
+static pk_job_late_ late_of(const pki_job *j, const pki_job_late *found)
 {
     pk_job_late_ out = {.rank = found->host ? -1 : j->ranks[found->rank].rank,
                         .ranks = (uint32_t)found->ranks,
                         .by = found->by};
     snprintf(out.host, sizeof out.host, "%s", j->hosts.texts[found->host_at]);
-    job_describe_late(j, found, out.text, sizeof out.text);
+    pki_job_describe_late(j, found, out.text, sizeof out.text);
     return out;
 }
 
@@ -245,7 +245,7 @@ static bool is_gone(const suspect *s)
 }
 
 /* Those that are found now, one verdict more; the others, one less. */
-static void note(pki_straggler_window *w, const job *j, const job_lateness *l)
+static void note(pki_straggler_window *w, const pki_job *j, const pki_job_lateness *l)
 {
     for (size_t i = 0; i < w->suspect_count; i++)
         w->suspects[i].unseen++;
@@ -275,9 +275,9 @@ static int first_named_first(const void *x, const void *y)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-static void publish(pki_straggler_window *w, const job *j, pk_job_word_ *word)
+static void publish(pki_straggler_window *w, const pki_job *j, pk_job_word_ *word)
 {
-    const job_loop *loop = job_usual(j);
+    const pki_job_loop *loop = pki_job_usual(j);
     if (w->suspect_count)
         qsort(w->suspects, w->suspect_count, sizeof *w->suspects, first_named_first);
     word->count = 0;
@@ -290,7 +290,7 @@ static void publish(pki_straggler_window *w, const job *j, pk_job_word_ *word)
     }
     double steps = 0; /* of the last block, of the rank that has most */
     for (size_t r = 0; r < j->rank_count; r++) {
-        double of_rank = loop->steps[job_cell(j, loop->block_count - 1, r)];
+        double of_rank = loop->steps[pki_job_cell(j, loop->block_count - 1, r)];
         steps = of_rank > steps ? of_rank : steps;
     }
     word->first = loop->first[0];
@@ -301,19 +301,20 @@ static void judge(pki_straggler_window *w, pk_job_word_ *word)
 {
     pki_summary *all = memory_zeroed((size_t)w->ranks, sizeof *all);
     complaint why = {""};
-    job j;
+    pki_job j;
     for (int32_t r = 0; r < w->ranks; r++)
         fill(w, r, &all[r]);
-    if (job_of(&j, all, (size_t)w->ranks, &(job_steps){.given = false}, &why) && job_usual(&j)) {
-        job_lateness l = job_find_late(&j, NULL);
+    if (pki_job_of(&j, all, (size_t)w->ranks, &(pki_job_steps){.given = false}, &why) &&
+        pki_job_usual(&j)) {
+        pki_job_lateness l = pki_job_find_late(&j, NULL);
         if (!l.why_not) { /* else nothing is known of anybody: neither that they are late any more
                            */
             note(w, &j, &l);
             publish(w, &j, word);
         }
-        job_lateness_finish(&l);
+        pki_job_lateness_finish(&l);
     }
-    job_finish(&j);
+    pki_job_finish(&j);
     free(all);
 }
 

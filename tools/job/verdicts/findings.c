@@ -1,29 +1,30 @@
-#include "job/verdicts/findings.h"
+#include "job/verdicts/verdicts.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
-#include "job/verdicts/crowd.h"
-#include "job/verdicts/worth.h"
 #include "measure/figure.h"
 #include "memory.h"
+
+/* ---- all that is found in a job, and said of it ---- */
 
 #define SHARE(x) (pki_figure_percent(x).text)
 #define TIME(ns) (pki_figure_time(ns).text)
 
-static void add_gap(job_findings *f, int64_t first, int64_t last)
+static void add_gap(pki_job_findings *f, int64_t first, int64_t last)
 {
     if (last < first)
         return;
-    f->gaps[f->gap_count++] = (job_gap){(int32_t)first, (int32_t)last};
+    f->gaps[f->gap_count++] = (pki_job_gap){(int32_t)first, (int32_t)last};
     f->missing_count += (size_t)(last - first + 1);
 }
 
-static void find_absent(job_findings *f)
+static void find_absent(pki_job_findings *f)
 {
-    const job *j = f->of;
+    const pki_job *j = f->of;
     int64_t next = 0;
     f->gaps = memory_zeroed(j->rank_count + 1, sizeof *f->gaps);
     f->cut = memory_zeroed(j->rank_count, sizeof *f->cut);
@@ -36,34 +37,34 @@ static void find_absent(job_findings *f)
     add_gap(f, next, (int64_t)j->world - 1);
 }
 
-job_findings job_find(const job *j)
+pki_job_findings pki_job_find(const pki_job *j)
 {
-    const job_loop *usual = job_usual(j);
-    job_findings f = {.of = j,
-                      .pop = job_find_pop(j, usual),
-                      .frontier = job_find_frontier(j, usual),
-                      .links = job_find_links(j),
-                      .exchange = job_find_exchange(j),
-                      .waits = job_find_waits(j)};
-    f.lateness = job_find_late(j, &f.waits);
-    f.crowds = job_find_crowds(j, &f.crowd_count);
+    const pki_job_loop *usual = pki_job_usual(j);
+    pki_job_findings f = {.of = j,
+                          .pop = pki_job_find_pop(j, usual),
+                          .frontier = pki_job_find_frontier(j, usual),
+                          .links = pki_job_find_links(j),
+                          .exchange = pki_job_find_exchange(j),
+                          .waits = pki_job_find_waits(j)};
+    f.lateness = pki_job_find_late(j, &f.waits);
+    f.crowds = pki_job_find_crowds(j, &f.crowd_count);
     find_absent(&f);
     return f;
 }
 
-void job_findings_finish(job_findings *f)
+void pki_job_findings_finish(pki_job_findings *f)
 {
-    job_lateness_finish(&f->lateness);
-    job_frontier_finish(&f->frontier);
-    job_links_finish(&f->links);
-    job_exchange_finish(&f->exchange);
-    job_waits_finish(&f->waits);
+    pki_job_lateness_finish(&f->lateness);
+    pki_job_frontier_finish(&f->frontier);
+    pki_job_links_finish(&f->links);
+    pki_job_exchange_finish(&f->exchange);
+    pki_job_waits_finish(&f->waits);
     free(f->crowds);
     free(f->gaps);
     free(f->cut);
 }
 
-char *job_gaps(const job_gap *gaps, size_t count)
+char *pki_job_gaps(const pki_job_gap *gaps, size_t count)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -78,38 +79,220 @@ char *job_gaps(const job_gap *gaps, size_t count)
     return text;
 }
 
-char *job_ranges(const int32_t *numbers, size_t count)
+/* "0-3, 7, 9-12", of numbers in order, or of gaps; to be freed. */
+static char *ranges_of(const int32_t *numbers, size_t count)
 {
     size_t n = 0;
-    job_gap *all = memory_zeroed(count + 1, sizeof *all);
+    pki_job_gap *all = memory_zeroed(count + 1, sizeof *all);
     for (size_t i = 0; i < count; i++)
         if (n && all[n - 1].last == numbers[i] - 1)
             all[n - 1].last = numbers[i];
         else
-            all[n++] = (job_gap){numbers[i], numbers[i]};
-    char *text = job_gaps(all, n);
+            all[n++] = (pki_job_gap){numbers[i], numbers[i]};
+    char *text = pki_job_gaps(all, n);
     free(all);
     return text;
 }
 
-double job_communication_share(const job_findings *f)
+double pki_job_communication_share(const pki_job_findings *f)
 {
     bool known = f->pop.known && !f->pop.why_no_transfer;
     return known ? f->pop.transfer / f->pop.runtime : 0;
 }
 
+/* ---- verdicts for people: of many that are late a few sentences, by stage ---- */
+
+#define GROUPS_MOST 8
+#define STAGES_SAID 4
+#define RANGES_SAID 120 /* characters */
+
+/* Those that are late mostly in one stage, or all hosts that are. */
+typedef struct group {
+    bool hosts;
+    size_t stage; /* stage_count: it is not known, or there are several */
+    size_t stages, count, host_count;
+    const pki_job_late **all; /* the latest first */
+} group;
+
+static void add(group *to, const pki_job_late *late)
+{
+    to->all = memory_resized(to->all, (to->count + 1) * sizeof(const pki_job_late *));
+    to->all[to->count++] = late;
+}
+
+/* Most members first, the latest first among equal ones. */
+static int larger_first(const void *x, const void *y)
+{
+    const group *a = x, *b = y;
+    if (a->count != b->count)
+        return a->count < b->count ? 1 : -1;
+    if (!a->count || a->all[0]->by == b->all[0]->by)
+        return (a->stage > b->stage) - (a->stage < b->stage);
+    return a->all[0]->by < b->all[0]->by ? 1 : -1;
+}
+
+static void count_hosts(const pki_job *j, group *g)
+{
+    bool *seen = memory_zeroed(j->hosts.count, sizeof *seen);
+    for (size_t i = 0; i < g->count; i++) {
+        bool *of = &seen[g->all[i]->host_at];
+        g->host_count += !*of;
+        *of = true;
+    }
+    free(seen);
+}
+
+static int by_number(const void *x, const void *y)
+{
+    const int32_t *a = x, *b = y;
+    return (*a > *b) - (*a < *b);
+}
+
+/* "3, 7-9 ... (--json has all)"; to be freed. */
+static char *members_of(const pki_job *j, const group *g)
+{
+    int32_t *numbers = memory_zeroed(g->count, sizeof *numbers);
+    for (size_t i = 0; i < g->count; i++)
+        numbers[i] = j->ranks[g->all[i]->rank].rank;
+    qsort(numbers, g->count, sizeof *numbers, by_number);
+    char *text = ranges_of(numbers, g->count);
+    free(numbers);
+    if (strlen(text) <= RANGES_SAID)
+        return text;
+    size_t end = RANGES_SAID;
+    while (end && text[end] != ',')
+        end--;
+    text[end] = '\0';
+    char *cut = memory_zeroed(end + 40, 1);
+    snprintf(cut, end + 40, "%s ... (--json has all)", text);
+    free(text);
+    return cut;
+}
+
+static void describe_stage(const pki_job *j, const group *g, char *text, size_t size)
+{
+    if (g->stages > 1)
+        snprintf(text, size, "most of it in %zu other stages", g->stages);
+    else if (g->stage < j->stage_count)
+        snprintf(text, size, "most of it in %.100s", j->stages[g->stage].name);
+    else
+        snprintf(text, size, "where is not known");
+}
+
+static void describe_ranks(const pki_job *j, const group *g, char *text, size_t size)
+{
+    const char *host = j->hosts.texts[g->all[0]->host_at];
+    if (g->hosts)
+        snprintf(text, size, "%zu hosts, all ranks of each,", g->count);
+    else if (g->host_count == 1)
+        snprintf(text, size, "%zu ranks of host %.64s", g->count, host);
+    else
+        snprintf(text, size, "%zu ranks of %zu hosts", g->count, g->host_count);
+}
+
+static void describe_one(const pki_job_findings *f, const pki_job_late *late, pki_job_verdict *to)
+{
+    char text[1000];
+    pki_job_describe_late(f->of, late, text, sizeof text);
+    *to = (pki_job_verdict){late->host ? "late-host" : "late-rank", PKI_WARN, memory_copy(text),
+                            late, NULL};
+}
+
+static void describe_group(const pki_job_findings *f, const group *g, pki_job_verdict *to)
+{
+    const pki_job *j = f->of;
+    if (g->count == 1) {
+        describe_one(f, g->all[0], to);
+        return;
+    }
+    const pki_job_late *most = g->all[0], *least = g->all[g->count - 1];
+    char who[120], where[140], worst[120], text[1000];
+    describe_ranks(j, g, who, sizeof who);
+    describe_stage(j, g, where, sizeof where);
+    snprintf(worst, sizeof worst, g->hosts ? "host %.64s" : "host %.64s, rank %d",
+             j->hosts.texts[most->host_at], g->hosts ? 0 : j->ranks[most->rank].rank);
+    char *members = g->hosts ? memory_copy("") : members_of(j, g);
+    snprintf(text, sizeof text,
+             "%s take %s to %s longer than the others for the same work, %s. Most of all %s: %s per"
+             " step.%s%s%s",
+             who, SHARE(least->by), SHARE(most->by), where, worst, TIME(most->excess),
+             *members ? " Ranks " : "", members, *members ? "." : "");
+    free(members);
+    *to = (pki_job_verdict){g->hosts ? "late-hosts" : "late-ranks", PKI_WARN, memory_copy(text),
+                            NULL, NULL};
+}
+
+/* Beyond the first ones all are one: a few late ranks of each of many stages. */
+static size_t join_small(const pki_job *j, group *groups, size_t count)
+{
+    if (count <= STAGES_SAID)
+        return count;
+    group *rest = &groups[STAGES_SAID - 1];
+    rest->stages = count - (STAGES_SAID - 1);
+    rest->stage = j->stage_count;
+    for (size_t i = STAGES_SAID; i < count; i++)
+        for (size_t k = 0; k < groups[i].count; k++)
+            add(rest, groups[i].all[k]);
+    return STAGES_SAID;
+}
+
+static int latest_first(const void *x, const void *y)
+{
+    const pki_job_late *const *a = x, *const *b = y;
+    if ((*a)->by != (*b)->by)
+        return (*a)->by < (*b)->by ? 1 : -1;
+    return ((*a)->rank > (*b)->rank) - ((*a)->rank < (*b)->rank);
+}
+
+/* groups: by stage, and behind these the hosts. */
+static void fill(const pki_job_findings *f, group *groups)
+{
+    size_t stages = f->of->stage_count;
+    for (size_t i = 0; i < f->lateness.count; i++) {
+        const pki_job_late *late = &f->lateness.late[i];
+        size_t stage = late->stage_share > 0 ? late->stage : stages;
+        add(&groups[late->host ? stages + 1 : stage], late);
+    }
+}
+
+static size_t add_late_groups(const pki_job_findings *f, pki_job_verdict *to)
+{
+    size_t stages = f->of->stage_count, count = 0, said = 0;
+    group *groups = memory_zeroed(stages + 2, sizeof *groups);
+    for (size_t k = 0; k <= stages; k++)
+        groups[k] = (group){.stage = k, .stages = 1};
+    groups[stages + 1] = (group){.hosts = true, .stage = stages, .stages = 1};
+    fill(f, groups);
+    if (groups[stages + 1].count)
+        describe_group(f, &groups[stages + 1], &to[said++]);
+    qsort(groups, stages + 1, sizeof *groups, larger_first);
+    while (count <= stages && groups[count].count)
+        count++;
+    size_t shown = join_small(f->of, groups, count);
+    for (size_t i = 0; i < shown; i++) {
+        qsort(groups[i].all, groups[i].count, sizeof(const pki_job_late *), latest_first);
+        count_hosts(f->of, &groups[i]);
+        describe_group(f, &groups[i], &to[said++]);
+    }
+    for (size_t i = 0; i < stages + 2; i++)
+        free(groups[i].all);
+    free(groups);
+    return said;
+}
+
 /* ---- verdicts ---- */
 
 typedef struct verdicts {
-    job_verdict *all;
+    pki_job_verdict *all;
     size_t count;
 } verdicts;
 
-static void add_verdict(verdicts *v, const char *name, pki_severity severity, const job_late *late,
-                        const char *format, ...) __attribute__((__format__(__printf__, 5, 6)));
+static void add_verdict(verdicts *v, const char *name, pki_severity severity,
+                        const pki_job_late *late, const char *format, ...)
+    __attribute__((__format__(__printf__, 5, 6)));
 
-static void add_verdict(verdicts *v, const char *name, pki_severity severity, const job_late *late,
-                        const char *format, ...)
+static void add_verdict(verdicts *v, const char *name, pki_severity severity,
+                        const pki_job_late *late, const char *format, ...)
 {
     char text[1000];
     va_list args;
@@ -117,47 +300,25 @@ static void add_verdict(verdicts *v, const char *name, pki_severity severity, co
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     v->all = memory_resized(v->all, (v->count + 1) * sizeof *v->all);
-    v->all[v->count++] = (job_verdict){name, severity, memory_copy(text), late, NULL};
+    v->all[v->count++] = (pki_job_verdict){name, severity, memory_copy(text), late, NULL};
 }
 
-void job_describe_late(const job *j, const job_late *late, char *text, size_t size)
-{
-    char who[300], where[300], or_it[60] = "";
-    if (!late->host && late->processor != PKI_SEAT_UNKNOWN)
-        snprintf(or_it, sizeof or_it, ", or processor %u that it alone has", late->processor);
-    if (late->host)
-        snprintf(who, sizeof who, "Host %.64s (all %zu ranks of it)", j->hosts.texts[late->host_at],
-                 late->ranks);
-    else
-        snprintf(who, sizeof who, "Rank %d%s (host %.64s)%s", j->ranks[late->rank].rank, or_it,
-                 j->hosts.texts[late->host_at], *or_it ? "," : "");
-    snprintf(where, sizeof where, "where is not known");
-    if (late->stage_share > 0) /* else all stages are hidden by time without a processor */
-        snprintf(where, sizeof where, "%s of it in %.100s", SHARE(late->stage_share),
-                 j->stages[late->stage].name);
-    snprintf(text, size,
-             "%s takes %s longer than the others for the same work (%s to %s), %s: %s per step,"
-             " which makes the job's steps %s longer.",
-             who, SHARE(late->by), SHARE(late->low), SHARE(late->high), where, TIME(late->excess),
-             TIME(late->cost));
-}
-
-static void add_each_late(verdicts *v, const job_findings *f, const job_late *late)
+static void add_each_late(verdicts *v, const pki_job_findings *f, const pki_job_late *late)
 {
     char text[1000];
-    job_describe_late(f->of, late, text, sizeof text);
+    pki_job_describe_late(f->of, late, text, sizeof text);
     add_verdict(v, late->host ? "late-host" : "late-rank", PKI_WARN, late, "%s", text);
 }
 
-static void add_late(verdicts *v, const job_findings *f, bool all)
+static void add_late(verdicts *v, const pki_job_findings *f, bool all)
 {
-    if (all || f->lateness.count <= JOB_LATE_SAID) {
+    if (all || f->lateness.count <= PKI_JOB_LATE_SAID) {
         for (size_t i = 0; i < f->lateness.count; i++)
             add_each_late(v, f, &f->lateness.late[i]);
         return;
     }
-    v->all = memory_resized(v->all, JOB_GROUPS_MOST * sizeof *v->all);
-    v->count = job_add_late_groups(f, v->all);
+    v->all = memory_resized(v->all, GROUPS_MOST * sizeof *v->all);
+    v->count = add_late_groups(f, v->all);
     add_verdict(v, "late-ranks", PKI_WARN, NULL,
                 "All %zu that are late together make the job's steps %s longer.", f->lateness.count,
                 TIME(f->lateness.cost));
@@ -176,7 +337,7 @@ static const char *and_more(char more[60], size_t i, size_t count, const char *a
     return more;
 }
 
-static size_t slow_links(const job_findings *f)
+static size_t slow_links(const pki_job_findings *f)
 {
     size_t n = 0;
     while (n < f->waits.link_count && f->waits.links[n].slow)
@@ -184,13 +345,13 @@ static size_t slow_links(const job_findings *f)
     return n;
 }
 
-static void add_links(verdicts *v, const job_findings *f)
+static void add_links(verdicts *v, const pki_job_findings *f)
 {
     size_t slow = slow_links(f);
     char more[60];
     for (size_t i = 0; i < slow && i < FIRST_SAID; i++) {
-        const job_link *l = &f->waits.links[i];
-        const job_rank *from = &f->of->ranks[l->from], *to = &f->of->ranks[l->to];
+        const pki_job_link *l = &f->waits.links[i];
+        const pki_job_rank *from = &f->of->ranks[l->from], *to = &f->of->ranks[l->to];
         add_verdict(
             v, "slow-link", PKI_WARN, NULL,
             "Messages from rank %d (host %.64s) to rank %d (host %.64s) take %s when both are there"
@@ -201,12 +362,12 @@ static void add_links(verdicts *v, const job_findings *f)
     }
 }
 
-static void add_slow_processors(verdicts *v, const job_findings *f)
+static void add_slow_processors(verdicts *v, const pki_job_findings *f)
 {
-    const job_processors *p = &f->lateness.processors;
+    const pki_job_processors *p = &f->lateness.processors;
     char more[60];
     for (size_t i = 0; i < p->slow_count && i < FIRST_SAID; i++) {
-        const job_slow_processor *s = &p->slow[i];
+        const pki_job_slow_processor *s = &p->slow[i];
         add_verdict(
             v, "slow-processor", PKI_WARN, NULL,
             "Processor %u of host %.64s takes %s longer for the same work than its others, in steps"
@@ -219,24 +380,24 @@ static void add_slow_processors(verdicts *v, const job_findings *f)
     }
 }
 
-static void add_crowds(verdicts *v, const job_findings *f)
+static void add_crowds(verdicts *v, const pki_job_findings *f)
 {
     char more[60];
     for (size_t i = 0; i < f->crowd_count && i < FIRST_SAID; i++) {
-        const job_crowd *c = &f->crowds[i];
+        const pki_job_crowd *c = &f->crowds[i];
         add_verdict(
             v, "no-processor", PKI_WARN, NULL,
             "Host %.64s: its %zu ranks were ready to run and had no processor for %s to %s of their"
             " time (rank %d most; threshold %s): more wants to run there than there are processors."
             " That is no rank's lateness and not counted as such%s.",
             f->of->hosts.texts[c->host], c->ranks, SHARE(c->least), SHARE(c->most),
-            f->of->ranks[c->most_rank].rank, SHARE(JOB_CROWDED_FROM),
+            f->of->ranks[c->most_rank].rank, SHARE(PKI_JOB_CROWDED_FROM),
             and_more(more, i, f->crowd_count, "hosts are like that"));
     }
 }
 
 /* "Ranks 3 and 4 more take" */
-static const char *who_may_be(const job_findings *f, const job_undecided *of, char who[80])
+static const char *who_may_be(const pki_job_findings *f, const pki_job_undecided *of, char who[80])
 {
     char more[40] = "";
     if (of->ranks > 1)
@@ -246,10 +407,10 @@ static const char *who_may_be(const job_findings *f, const job_undecided *of, ch
     return who;
 }
 
-static void add_maybe_late(verdicts *v, const job_findings *f)
+static void add_maybe_late(verdicts *v, const pki_job_findings *f)
 {
-    const job_undecided *known = &f->lateness.not_known, *alone = &f->lateness.not_alone;
-    const job_undecided *at_link = &f->lateness.at_link;
+    const pki_job_undecided *known = &f->lateness.not_known, *alone = &f->lateness.not_alone;
+    const pki_job_undecided *at_link = &f->lateness.at_link;
     char who[80];
     if (known->ranks)
         add_verdict(
@@ -277,10 +438,10 @@ static void add_maybe_late(verdicts *v, const job_findings *f)
 
 /* Of a rank that stands beyond the limit in tables and pictures it has to be said why it is not
  * called late. */
-static void add_not_called(verdicts *v, const job_findings *f)
+static void add_not_called(verdicts *v, const pki_job_findings *f)
 {
-    const job_undecided *unsure = &f->lateness.unsure, *small = &f->lateness.not_worth;
-    bool crowded = small->ranks && job_is_crowded(f->of, small->rank);
+    const pki_job_undecided *unsure = &f->lateness.unsure, *small = &f->lateness.not_worth;
+    bool crowded = small->ranks && pki_job_is_crowded(f->of, small->rank);
     char who[80], low[80] = "its steps are too few or too unlike";
     if (unsure->low > 0)
         snprintf(low, sizeof low, "its steps tell surely of no more than %s", SHARE(unsure->low));
@@ -290,47 +451,47 @@ static void add_not_called(verdicts *v, const job_findings *f)
             "%s longer than the others for the same work (%s, late from %s on), which may be"
             " chance: %s, and %s is asked for. More steps, or a machine with less else to"
             " do, would tell.",
-            who_may_be(f, unsure, who), SHARE(unsure->by), SHARE(JOB_LATE_LEAST), low,
-            SHARE(JOB_LATE_SURELY));
+            who_may_be(f, unsure, who), SHARE(unsure->by), SHARE(PKI_JOB_LATE_LEAST), low,
+            SHARE(PKI_JOB_LATE_SURELY));
     if (small->ranks)
         add_verdict(v, "not-sure", PKI_NOTE, NULL,
                     "%s longer than the others for the same work (%s, late from %s on), which costs"
                     " less than %s of a step: it is not worth while.",
-                    who_may_be(f, small, who), SHARE(small->by), SHARE(JOB_LATE_LEAST),
-                    SHARE(crowded ? JOB_LATE_COST : JOB_LATE_WORTH));
+                    who_may_be(f, small, who), SHARE(small->by), SHARE(PKI_JOB_LATE_LEAST),
+                    SHARE(crowded ? PKI_JOB_LATE_COST : PKI_JOB_LATE_WORTH));
 }
 
-static void add_communication(verdicts *v, const job_findings *f)
+static void add_communication(verdicts *v, const pki_job_findings *f)
 {
-    double share = job_communication_share(f);
-    if (share <= JOB_COMMUNICATION_MOST)
+    double share = pki_job_communication_share(f);
+    if (share <= PKI_JOB_COMMUNICATION_MOST)
         return;
     add_verdict(
         v, "communication", PKI_WARN, NULL,
         "Communication takes %s of the steps (threshold %s): so much even of the rank that waits"
         " least, so it is the network or its use%s.",
-        SHARE(share), SHARE(JOB_COMMUNICATION_MOST),
+        SHARE(share), SHARE(PKI_JOB_COMMUNICATION_MOST),
         f->lateness.count || f->crowd_count ? "" : ", not a rank: none is late");
 }
 
 /* On a crowded host time without a processor is in a rank's own, and nobody has divided that. */
-static void add_imbalance(verdicts *v, const job_findings *f)
+static void add_imbalance(verdicts *v, const pki_job_findings *f)
 {
-    const job_pop *p = &f->pop;
-    if (!p->known || f->lateness.count || f->crowd_count || p->load_balance >= JOB_ACCEPTABLE)
+    const pki_job_pop *p = &f->pop;
+    if (!p->known || f->lateness.count || f->crowd_count || p->load_balance >= PKI_JOB_ACCEPTABLE)
         return;
     add_verdict(
         v, "imbalance", PKI_WARN, NULL,
         "The load balance is %s (acceptable from %s on): rank %d has %s of time of its own, the"
         " mean is %s. For the same work no rank is late, so the work is divided unevenly.",
-        SHARE(p->load_balance), SHARE(JOB_ACCEPTABLE), p->useful_max_rank, TIME(p->useful_max),
+        SHARE(p->load_balance), SHARE(PKI_JOB_ACCEPTABLE), p->useful_max_rank, TIME(p->useful_max),
         TIME(p->useful_mean));
 }
 
-static void add_absent(verdicts *v, const job_findings *f)
+static void add_absent(verdicts *v, const pki_job_findings *f)
 {
-    char *missing = job_gaps(f->gaps, f->gap_count);
-    char *cut = job_ranges(f->cut, f->cut_count);
+    char *missing = pki_job_gaps(f->gaps, f->gap_count);
+    char *cut = ranges_of(f->cut, f->cut_count);
     if (f->missing_count)
         add_verdict(v, "missing-ranks", PKI_WARN, NULL,
                     "There is no file of %zu of %d ranks: %.400s.", f->missing_count, f->of->world,
@@ -343,7 +504,7 @@ static void add_absent(verdicts *v, const job_findings *f)
     free(cut);
 }
 
-static void add_not_judged(verdicts *v, const job_findings *f)
+static void add_not_judged(verdicts *v, const pki_job_findings *f)
 {
     if (f->of->outside_waits)
         add_verdict(
@@ -357,7 +518,7 @@ static void add_not_judged(verdicts *v, const job_findings *f)
         add_verdict(v, "no-finding", PKI_GOOD, NULL, "No rank is late, and no host.");
 }
 
-static job_verdict *find_verdicts(const job_findings *f, bool all, size_t *count)
+static pki_job_verdict *find_verdicts(const pki_job_findings *f, bool all, size_t *count)
 {
     verdicts v = {NULL, 0};
     add_late(&v, f, all);
@@ -374,12 +535,12 @@ static job_verdict *find_verdicts(const job_findings *f, bool all, size_t *count
     return v.all;
 }
 
-job_verdict *job_verdicts(const job_findings *f, size_t *count)
+pki_job_verdict *pki_job_verdicts(const pki_job_findings *f, size_t *count)
 {
     return find_verdicts(f, true, count);
 }
 
-job_verdict *job_grouped_verdicts(const job_findings *f, size_t *count)
+pki_job_verdict *pki_job_grouped_verdicts(const pki_job_findings *f, size_t *count)
 {
     return find_verdicts(f, false, count);
 }

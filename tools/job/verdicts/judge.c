@@ -1,4 +1,4 @@
-#include "job/verdicts/judge.h"
+#include "job/verdicts/verdicts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -6,7 +6,10 @@
 
 #include "base/compiler.h"
 #include "bench/stats/evidence.h"
+#include "job/job.h"
 #include "memory.h"
+
+/* ---- is one of several units (ranks, or hosts) later than the others, and surely? ---- */
 
 /* ---- how late each is in each block ---- */
 
@@ -27,12 +30,12 @@ static double middle(double *values, size_t count)
     return count ? pki_samples_select_median(values, count) : NAN;
 }
 
-static double location(job_look look, double *values, size_t count)
+static double location(pki_job_look look, double *values, size_t count)
 {
-    return look == JOB_IN_BETTER_STEPS ? lower_hinge(values, count) : middle(values, count);
+    return look == PKI_JOB_IN_BETTER_STEPS ? lower_hinge(values, count) : middle(values, count);
 }
 
-static double reference(const job_field *f, job_look look, size_t block, uint32_t role)
+static double reference(const pki_job_field *f, pki_job_look look, size_t block, uint32_t role)
 {
     size_t count = 0;
     for (size_t u = 0; u < f->units; u++) {
@@ -43,7 +46,7 @@ static double reference(const job_field *f, job_look look, size_t block, uint32_
     return location(look, f->room, count);
 }
 
-static void look_at(job_field *f, job_look look, size_t block, double *references)
+static void look_at(pki_job_field *f, pki_job_look look, size_t block, double *references)
 {
     for (uint32_t k = 0; k < f->role_count; k++)
         references[k] = reference(f, look, block, k);
@@ -54,24 +57,24 @@ static void look_at(job_field *f, job_look look, size_t block, double *reference
     }
 }
 
-double job_field_quick(const job_field *f, job_look look, size_t unit)
+double pki_job_field_quick(const pki_job_field *f, pki_job_look look, size_t unit)
 {
     size_t count = f->counts[unit];
     if (!count)
         return NAN;
     memcpy(f->room, f->late[look] + unit * f->blocks, count * sizeof *f->room);
-    return look == JOB_IN_BETTER_STEPS ? lower_hinge(f->room, count)
-                                       : pki_samples_select_median(f->room, count);
+    return look == PKI_JOB_IN_BETTER_STEPS ? lower_hinge(f->room, count)
+                                           : pki_samples_select_median(f->room, count);
 }
 
 /* What machines differ in harmlessly is in the lower quartile of few units, too: the one in their
  * middle is nobody that is late. (Below 0 it is where `low` is.) */
-static void centre(job_field *f, job_look look)
+static void centre(pki_job_field *f, pki_job_look look)
 {
     double *quick = memory_zeroed(f->units, sizeof *quick);
     double *some = memory_zeroed(f->units, sizeof *some);
     for (size_t u = 0; u < f->units; u++)
-        quick[u] = job_field_quick(f, look, u);
+        quick[u] = pki_job_field_quick(f, look, u);
     for (uint32_t k = 0; k < f->role_count; k++) {
         size_t count = 0;
         for (size_t u = 0; u < f->units; u++)
@@ -88,7 +91,7 @@ static void centre(job_field *f, job_look look)
 }
 
 /* Of one unit: ranks whose steps lie apart have far fewer each than there are. */
-static size_t most_blocks(const job_field *f)
+static size_t most_blocks(const pki_job_field *f)
 {
     size_t most = 0;
     for (size_t u = 0; u < f->units; u++) {
@@ -100,26 +103,26 @@ static size_t most_blocks(const job_field *f)
     return most;
 }
 
-void job_field_begin(job_field *f)
+void pki_job_field_begin(pki_job_field *f)
 {
     double *references = memory_zeroed(f->role_count, sizeof *references);
     f->counts = memory_zeroed(f->units, sizeof *f->counts);
     f->room = memory_zeroed(PKI_MAX(f->units, pki_walsh_count(most_blocks(f))), sizeof *f->room);
-    for (int look = 0; look < JOB_LOOKS; look++)
+    for (int look = 0; look < PKI_JOB_LOOKS; look++)
         f->late[look] = memory_zeroed(f->units * f->blocks, sizeof **f->late);
     for (size_t b = 0; b < f->blocks; b++) {
-        for (int look = 0; look < JOB_LOOKS; look++)
-            look_at(f, (job_look)look, b, references);
+        for (int look = 0; look < PKI_JOB_LOOKS; look++)
+            look_at(f, (pki_job_look)look, b, references);
         for (size_t u = 0; u < f->units; u++)
             f->counts[u] += isnan(f->low[b * f->units + u]) ? 0 : 1;
     }
-    centre(f, JOB_IN_BETTER_STEPS);
+    centre(f, PKI_JOB_IN_BETTER_STEPS);
     free(references);
 }
 
-void job_field_end(job_field *f)
+void pki_job_field_end(pki_job_field *f)
 {
-    for (int look = 0; look < JOB_LOOKS; look++)
+    for (int look = 0; look < PKI_JOB_LOOKS; look++)
         free(f->late[look]);
     free(f->counts);
     free(f->room);
@@ -155,10 +158,10 @@ static double dependence_at(const double *late, size_t count, double location, d
     return 1 + 2 * sum;
 }
 
-static job_judgement judge_middle(const job_field *f, const double *late, size_t count,
-                                  double median)
+static pki_job_judgement judge_middle(const pki_job_field *f, const double *late, size_t count,
+                                      double median)
 {
-    job_judgement out;
+    pki_job_judgement out;
     double dependence = dependence_at(late, count, median, f->room);
     pki_walsh_averages(late, count, f->room);
     out.by = pki_samples_median(f->room, pki_walsh_count(count));
@@ -197,26 +200,224 @@ static pki_interval quartile_interval(const double *sorted, size_t n, size_t ind
     return out;
 }
 
-static job_judgement judge_better(const job_field *f, const double *late, size_t count,
-                                  double quartile)
+static pki_job_judgement judge_better(const pki_job_field *f, const double *late, size_t count,
+                                      double quartile)
 {
     double dependence = dependence_at(late, count, quartile, f->room);
     size_t independent = (size_t)((double)count / dependence);
     memcpy(f->room, late, count * sizeof *late);
     pki_samples_sort(f->room, count);
-    return (job_judgement){quartile, quartile_interval(f->room, count, independent, f->level),
-                           false};
+    return (pki_job_judgement){quartile, quartile_interval(f->room, count, independent, f->level),
+                               false};
 }
 
-job_judgement job_field_judge(const job_field *f, job_look look, size_t unit)
+pki_job_judgement pki_job_field_judge(const pki_job_field *f, pki_job_look look, size_t unit)
 {
     size_t count = f->counts[unit];
     const double *late = f->late[look] + unit * f->blocks;
-    double quick = job_field_quick(f, look, unit);
+    double quick = pki_job_field_quick(f, look, unit);
     if (!count)
-        return (job_judgement){NAN, {-INFINITY, INFINITY}, false};
-    job_judgement out = look == JOB_IN_BETTER_STEPS ? judge_better(f, late, count, quick)
-                                                    : judge_middle(f, late, count, quick);
-    out.late = out.by > log1p(JOB_LATE_LEAST) && out.interval.low > log1p(JOB_LATE_SURELY);
+        return (pki_job_judgement){NAN, {-INFINITY, INFINITY}, false};
+    pki_job_judgement out = look == PKI_JOB_IN_BETTER_STEPS ? judge_better(f, late, count, quick)
+                                                            : judge_middle(f, late, count, quick);
+    out.late = out.by > log1p(PKI_JOB_LATE_LEAST) && out.interval.low > log1p(PKI_JOB_LATE_SURELY);
     return out;
+}
+
+/* ---- is it worth while to say of a rank that it is late? ---- */
+
+pki_job_worth pki_job_worth_begin(const pki_job *j, const double *values, bool by_work,
+                                  const bool *may_be)
+{
+    const pki_job_loop *loop = pki_job_usual(j);
+    pki_job_worth w = {.of = j, .by_work = by_work, .values = values};
+    w.longest = memory_zeroed(loop->block_count, sizeof *w.longest);
+    for (size_t b = 0; b < loop->block_count; b++) {
+        double time = 0;
+        for (size_t r = 0; r < j->rank_count; r++) {
+            size_t cell = pki_job_cell(j, b, r);
+            time = PKI_MAX(time, loop->time[cell]);
+            if (!may_be[r] && !isnan(values[cell]))
+                w.longest[b] = PKI_MAX(w.longest[b], exp(values[cell]));
+        }
+        w.time += time;
+    }
+    return w;
+}
+
+void pki_job_worth_end(pki_job_worth *w)
+{
+    free(w->longest);
+    *w = (pki_job_worth){0};
+}
+
+static double cost_of(const pki_job_worth *w, size_t rank)
+{
+    const pki_job_loop *loop = pki_job_usual(w->of);
+    double cost = 0;
+    for (size_t b = 0; b < loop->block_count; b++) {
+        size_t cell = pki_job_cell(w->of, b, rank);
+        double work = w->by_work ? loop->items[cell] : loop->steps[cell];
+        double own = isnan(w->values[cell]) ? 0 : exp(w->values[cell]);
+        cost += work * PKI_MAX(own - w->longest[b], 0);
+    }
+    return cost;
+}
+
+/* Of what takes so much longer, as a logarithm, the share that does. */
+static double part(double by)
+{
+    return -expm1(-by);
+}
+
+bool pki_job_is_worth_while(const pki_job_worth *w, size_t rank, const pki_job_judgement *of)
+{
+    const pki_job_loop *loop = pki_job_usual(w->of);
+    double own = 0, time = 0, low = part(of->interval.low);
+    for (size_t b = 0; b < loop->block_count; b++) {
+        size_t cell = pki_job_cell(w->of, b, rank);
+        own += loop->own[cell] - loop->ready[cell];
+        time += loop->time[cell];
+    }
+    if (!pki_job_is_crowded(w->of, rank))
+        return own * low >= PKI_JOB_LATE_WORTH * time;
+    return cost_of(w, rank) * low / part(of->by) >= PKI_JOB_LATE_COST * w->time;
+}
+
+/* ---- stands ---- */
+
+#define JOB_STANDS_OUT 2.0         /* times as long as others: always */
+#define JOB_STANDS_DETERMINED 0.02 /* the level, where the processors' part is off */
+
+typedef struct standing {
+    uint32_t host, role;
+    double late;
+    size_t rank;
+} standing;
+
+/* Those that are compared stand together, the latest first. */
+static int by_group(const void *x, const void *y)
+{
+    const standing *a = x, *b = y;
+    if (a->host != b->host)
+        return a->host < b->host ? -1 : 1;
+    if (a->role != b->role)
+        return a->role < b->role ? -1 : 1;
+    if (a->late != b->late)
+        return a->late > b->late ? -1 : 1;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* The first of them among the others. */
+static bool is_outlier(const standing *standings, size_t count, double level)
+{
+    double sum = 0, squares = 0, others = (double)(count - 1);
+    for (size_t i = 1; i < count; i++)
+        sum += standings[i].late;
+    for (size_t i = 1; i < count; i++)
+        squares += (standings[i].late - sum / others) * (standings[i].late - sum / others);
+    double error = sqrt(squares / (others - 1) * (1 + 1 / others));
+    double distance = standings[0].late - sum / others;
+    return distance > -pki_t_quantile(level, others - 1) * error;
+}
+
+static void judge_group(const standing *standings, size_t count, double level, bool *stands)
+{
+    for (size_t i = 0; i + 3 <= count; i++) {
+        const standing *s = &standings[i];
+        if (!(s->late >= log(JOB_STANDS_OUT)) && !is_outlier(s, count - i, level))
+            break;
+        stands[s->rank] = true;
+    }
+}
+
+static size_t crowded_standings(const pki_job *j, const uint32_t *roles, const double *late,
+                                standing *standings)
+{
+    size_t count = 0;
+    bool *crowded = memory_zeroed(j->hosts.count + 1, sizeof *crowded);
+    for (size_t r = 0; r < j->rank_count; r++)
+        crowded[j->ranks[r].host] |= pki_job_is_crowded(j, r);
+    for (size_t r = 0; r < j->rank_count; r++)
+        if (crowded[j->ranks[r].host] && !isnan(late[r]))
+            standings[count++] = (standing){j->ranks[r].host, roles[r], late[r], r};
+    free(crowded);
+    return count;
+}
+
+static double level_of(const standing *standings, size_t count, const bool *determined,
+                       double level)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!determined[standings[i].rank])
+            return level;
+    return PKI_MAX(level, JOB_STANDS_DETERMINED);
+}
+
+bool *pki_job_stand_out(const pki_job *j, const uint32_t *roles, const bool *determined,
+                        const double *late, double level)
+{
+    bool *stands = memory_zeroed(j->rank_count, sizeof *stands);
+    standing *standings = memory_zeroed(j->rank_count, sizeof *standings);
+    size_t count = crowded_standings(j, roles, late, standings);
+    for (size_t r = 0; r < j->rank_count; r++)
+        stands[r] = true;
+    if (count)
+        qsort(standings, count, sizeof *standings, by_group);
+    for (size_t i = 0, n; i < count; i += n) {
+        for (n = 1; i + n < count && standings[i + n].host == standings[i].host &&
+                    standings[i + n].role == standings[i].role;)
+            n++;
+        for (size_t k = 0; n >= 3 && k < n; k++)
+            stands[standings[i + k].rank] = false;
+        judge_group(standings + i, n, level_of(standings + i, n, determined, level), stands);
+    }
+    free(standings);
+    return stands;
+}
+
+/* ---- hosts whose ranks want more processors than there are ---- */
+
+static double share_of(const pki_job *j, size_t rank)
+{
+    const pki_job_loop *loop = pki_job_usual(j);
+    double ready = 0, own = 0;
+    for (size_t b = 0; loop && b < loop->block_count; b++) {
+        ready += loop->ready[pki_job_cell(j, b, rank)];
+        own += loop->own[pki_job_cell(j, b, rank)];
+    }
+    return pki_job_has_run_delay(&j->ranks[rank]) ? (own > 0 ? ready / own : 0)
+                                                  : pki_job_crowd_share(&j->ranks[rank].processor);
+}
+
+double pki_job_crowd_most(const pki_job *j)
+{
+    double most = 0;
+    for (size_t r = 0; r < j->rank_count; r++)
+        most = PKI_MAX(most, share_of(j, r));
+    return most;
+}
+
+static void add_rank(pki_job_crowd *c, const pki_job *j, size_t rank)
+{
+    double share = share_of(j, rank);
+    c->least = c->ranks ? PKI_MIN(c->least, share) : share;
+    if (!c->ranks || share > c->most) {
+        c->most = share;
+        c->most_rank = rank;
+    }
+    c->host = j->ranks[rank].host;
+    c->ranks++;
+}
+
+pki_job_crowd *pki_job_find_crowds(const pki_job *j, size_t *count)
+{
+    pki_job_crowd *crowds = memory_zeroed(j->hosts.count + 1, sizeof *crowds);
+    for (size_t r = 0; r < j->rank_count; r++)
+        add_rank(&crowds[j->ranks[r].host], j, r);
+    *count = 0;
+    for (size_t h = 0; h < j->hosts.count; h++)
+        if (crowds[h].most >= PKI_JOB_CROWDED_FROM)
+            crowds[(*count)++] = crowds[h];
+    return crowds;
 }

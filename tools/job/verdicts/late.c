@@ -1,21 +1,376 @@
-#include "job/verdicts/late.h"
+#include "job/verdicts/verdicts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/compiler.h"
 #include "bench/stats/samples.h"
-#include "job/verdicts/costs.h"
-#include "job/verdicts/crowd.h"
-#include "job/verdicts/link_ends.h"
-#include "job/read/roles.h"
-#include "job/verdicts/stands.h"
-#include "job/verdicts/worth.h"
+#include "job/figures/figures.h"
+#include "job/job.h"
+#include "measure/figure.h"
 #include "memory.h"
+#include "stats/series.h"
+
+/* One more. */
+static void note_undecided(pki_job_undecided *to, size_t rank, double by)
+{
+    if (!to->ranks || by > to->by)
+        *to = (pki_job_undecided){.ranks = to->ranks, .rank = rank, .by = by};
+    to->ranks++;
+}
+
+/* ---- a rank at the end of a slow link is not late for that ---- */
+
+#define JOB_LINK_PART 0.1
+
+static double excess_of(const pki_job *j, const pki_job_late *late)
+{
+    const pki_job_loop *loop = pki_job_usual(j);
+    double own = 0;
+    for (size_t b = 0; b < loop->block_count; b++) {
+        size_t cell = pki_job_cell(j, b, late->rank);
+        own += loop->own[cell] - loop->ready[cell];
+    }
+    return own * late->by / (1 + late->by);
+}
+
+/* ns of the run that slow links of a rank take longer than others would. */
+static double links_of(const pki_job_waits *waits, size_t rank)
+{
+    double cost = 0;
+    for (size_t i = 0; i < waits->link_count && waits->links[i].slow; i++) {
+        const pki_job_link *link = &waits->links[i];
+        if (link->from == rank || link->to == rank)
+            cost += (link->transfer - link->usual) * link->messages;
+    }
+    return cost;
+}
+
+/* Takes them off l->late, and notes them in l->at_link. */
+static void excuse_link_ends(const pki_job *j, const pki_job_waits *waits, pki_job_lateness *l)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        const pki_job_late *late = &l->late[i];
+        bool part = !late->host && excess_of(j, late) < JOB_LINK_PART * links_of(waits, late->rank);
+        if (part)
+            note_undecided(&l->at_link, late->rank, late->by);
+        else
+            l->late[kept++] = *late;
+    }
+    l->count = kept;
+}
+
+/* ---- of those that are late: in which stage, and what it costs the job ---- */
+
+/* Of the ranks of a role in a block and a stage: how many there are, and those in the middle, which
+ * any one of them can be left out of. */
+typedef struct middle {
+    size_t count; /* 0: not looked at */
+    double values[3];
+} middle;
+
+/* Of a block: the longest own time, whose it is, the longest of the others, and the most steps. */
+typedef struct longest {
+    double first, second, steps;
+    size_t rank;
+} longest;
+
+typedef struct costs {
+    const pki_job *of;
+    const pki_job_loop *loop;
+    const uint32_t *roles;
+    const pki_job_lateness *l;
+    double *scratch;
+    middle *middles; /* by stage, then by block */
+    uint32_t role;   /* theirs, and whose members these are */
+    size_t *members, member_count;
+    size_t *there; /* by block: those of them that made steps */
+    longest *blocks;
+    bool *late; /* by rank */
+} costs;
+
+static bool is_in(const costs *c, const pki_job_late *late, size_t rank)
+{
+    return late->host ? c->of->ranks[rank].host == late->host_at : rank == late->rank;
+}
+
+static bool is_late(const costs *c, size_t rank)
+{
+    for (size_t i = 0; i < c->l->count; i++)
+        if (is_in(c, &c->l->late[i], rank))
+            return true;
+    return false;
+}
+
+static double work_of(const costs *c, size_t cell)
+{
+    return c->l->by_work ? c->loop->items[cell] : c->loop->steps[cell];
+}
+
+/* How many of the role made steps in a block, without those of `late` (NULL: all). */
+static size_t there_without(const costs *c, const pki_job_late *late, size_t block)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < c->member_count; i++) {
+        size_t r = c->members[i];
+        count += !(late && is_in(c, late, r)) && work_of(c, pki_job_cell(c->of, block, r)) > 0;
+    }
+    return count;
+}
+
+static void enter_role(costs *c, uint32_t role)
+{
+    if (c->role == role)
+        return;
+    c->role = role;
+    c->member_count = 0;
+    memset(c->middles, 0, c->of->stage_count * c->loop->block_count * sizeof *c->middles);
+    for (size_t r = 0; r < c->of->rank_count; r++)
+        if (c->roles[r] == role)
+            c->members[c->member_count++] = r;
+    for (size_t b = 0; b < c->loop->block_count; b++)
+        c->there[b] = there_without(c, NULL, b);
+}
+
+/* Times of a stage per work, in scratch, of those that have it: of as many more it is 0. */
+typedef struct times {
+    double *values;
+    size_t count, zeros;
+} times;
+
+/* Of those of the role that are not in it, NULL: of all. */
+static times collect_times(const costs *c, const pki_job_late *late, size_t stage, size_t block)
+{
+    const pki_job_selves *of = &c->loop->selves[stage];
+    times t = {.values = c->scratch};
+    for (size_t i = 0; i < of->count; i++) {
+        size_t r = of->ranks[i], cell = pki_job_cell(c->of, block, r);
+        if (c->roles[r] == c->role && !(late && is_in(c, late, r)) && work_of(c, cell) > 0)
+            t.values[t.count++] = of->rows[i * c->loop->block_count + block] / work_of(c, cell);
+    }
+    t.zeros = (late ? there_without(c, late, block) : c->there[block]) - t.count;
+    return t;
+}
+
+/* None is below 0. */
+static double nth(const times *t, size_t n)
+{
+    if (n < t->zeros)
+        return 0;
+    pki_select(t->values, t->count, n - t->zeros);
+    return t->values[n - t->zeros];
+}
+
+static double median(const times *t)
+{
+    size_t n = t->count + t->zeros;
+    if (n == 0)
+        return 0;
+    return n % 2 ? nth(t, n / 2) : (nth(t, n / 2 - 1) + nth(t, n / 2)) / 2;
+}
+
+static const middle *middle_of(const costs *c, size_t stage, size_t block)
+{
+    middle *m = &c->middles[stage * c->loop->block_count + block];
+    if (m->count)
+        return m;
+    times t = collect_times(c, NULL, stage, block);
+    m->count = t.count + t.zeros;
+    for (size_t i = 0, first = m->count / 2 - (m->count > 1); i < 3 && first + i < m->count; i++)
+        m->values[i] = nth(&t, first + i);
+    return m;
+}
+
+/* With one of them, in order, left out, the one at a place from the first that is kept on. */
+static double without(const middle *m, double one, size_t place)
+{
+    return m->values[place + (m->values[place] >= one)];
+}
+
+/* A stage's time per work in a block, of those in it: the median of the others that do the same.
+ * own: that of its rank. */
+static double usual(const costs *c, const pki_job_late *late, size_t stage, size_t block,
+                    double own)
+{
+    if (late->host) {
+        times t = collect_times(c, late, stage, block);
+        return median(&t);
+    }
+    const middle *m = middle_of(c, stage, block);
+    if (m->count < 2)
+        return 0;
+    if (m->count % 2 == 0) /* an odd number of others */
+        return without(m, own, 0);
+    return (without(m, own, 0) + without(m, own, 1)) / 2;
+}
+
+/* The first of its ranks speaks for a host. */
+static size_t first_rank(const costs *c, const pki_job_late *late)
+{
+    size_t r = 0;
+    while (r < c->of->rank_count && !is_in(c, late, r))
+        r++;
+    return r;
+}
+
+/* ns over all blocks that the stage takes more than it does in others; a rank without it has none.
+ */
+static double costs_excess_of(const costs *c, const pki_job_late *late, size_t rank, size_t stage)
+{
+    const double *row = pki_job_selves_row(c->loop, stage, rank);
+    double excess = 0;
+    for (size_t b = 0; row && b < c->loop->block_count; b++) {
+        double work = work_of(c, pki_job_cell(c->of, b, rank));
+        if (work > 0)
+            excess += row[b] - work * usual(c, late, stage, b, row[b] / work);
+    }
+    return excess;
+}
+
+static void find_stage(costs *c, pki_job_late *late)
+{
+    size_t rank = first_rank(c, late);
+    enter_role(c, c->roles[rank]);
+    double all = 0, most = 0;
+    for (size_t k = 0; k < c->of->stage_count; k++) {
+        double excess = c->of->stages[k].waits ? 0 : costs_excess_of(c, late, rank, k);
+        all += excess > 0 ? excess : 0;
+        if (excess > most) {
+            most = excess;
+            late->stage = k;
+        }
+    }
+    late->stage_share = all > 0 ? most / all : 0;
+}
+
+/* As lateness has it: what it lacked a processor for is not its own. */
+static double own_of(const costs *c, size_t cell)
+{
+    return c->loop->own[cell] - c->loop->ready[cell];
+}
+
+static void find_excess(const costs *c, pki_job_late *late)
+{
+    double own = 0, steps = 0;
+    for (size_t r = 0; r < c->of->rank_count; r++) {
+        if (!is_in(c, late, r))
+            continue;
+        late->ranks++;
+        for (size_t b = 0; b < c->loop->block_count; b++) {
+            own += own_of(c, pki_job_cell(c->of, b, r));
+            steps += c->loop->steps[pki_job_cell(c->of, b, r)];
+        }
+    }
+    late->excess = steps > 0 ? own / steps * late->by / (1 + late->by) : 0;
+}
+
+static void find_longest(costs *c)
+{
+    for (size_t b = 0; b < c->loop->block_count; b++) {
+        longest *to = &c->blocks[b];
+        for (size_t r = 0; r < c->of->rank_count; r++) {
+            double own = own_of(c, pki_job_cell(c->of, b, r));
+            to->steps = PKI_MAX(to->steps, c->loop->steps[pki_job_cell(c->of, b, r)]);
+            if (own > to->first) {
+                to->second = to->first;
+                to->first = own;
+                to->rank = r;
+            } else {
+                to->second = PKI_MAX(to->second, own);
+            }
+        }
+    }
+}
+
+/* The longest own time of those in a block that are not in it; late NULL: that are not late. */
+static double longest_without(const costs *c, const pki_job_late *late, size_t block)
+{
+    const longest *of = &c->blocks[block];
+    double most = 0;
+    if (late && !late->host)
+        return of->rank == late->rank ? of->second : of->first;
+    for (size_t r = 0; r < c->of->rank_count; r++) {
+        double own = own_of(c, pki_job_cell(c->of, block, r));
+        bool out = late ? is_in(c, late, r) : c->late[r];
+        most = !out && own > most ? own : most;
+    }
+    return most;
+}
+
+static double cost_of(const costs *c, const pki_job_late *late)
+{
+    double cost = 0, steps = 0;
+    for (size_t b = 0; b < c->loop->block_count; b++) {
+        double others = longest_without(c, late, b);
+        cost += others > 0 ? c->blocks[b].first - others : 0;
+        steps += c->blocks[b].steps;
+    }
+    return steps > 0 ? cost / steps : 0;
+}
+
+typedef struct turn {
+    uint32_t role;
+    size_t late;
+} turn;
+
+static int by_role(const void *x, const void *y)
+{
+    const turn *a = x, *b = y;
+    return (a->role > b->role) - (a->role < b->role);
+}
+
+/* Those of a role one after the other: what is known of it is forgotten with the next one. */
+static void find_stages(costs *c, pki_job_lateness *l)
+{
+    turn *turns = memory_zeroed(l->count, sizeof *turns);
+    for (size_t i = 0; i < l->count; i++)
+        turns[i] = (turn){c->roles[first_rank(c, &l->late[i])], i};
+    qsort(turns, l->count, sizeof *turns, by_role);
+    for (size_t i = 0; i < l->count; i++)
+        find_stage(c, &l->late[turns[i].late]);
+    free(turns);
+}
+
+static void find_costs(const pki_job *j, const uint32_t *roles, pki_job_lateness *l)
+{
+    costs c = {.of = j, .loop = pki_job_usual(j), .roles = roles, .l = l, .role = UINT32_MAX};
+    if (!l->count) {
+        l->cost = 0;
+        return;
+    }
+    c.scratch = memory_zeroed(j->rank_count, sizeof *c.scratch);
+    c.middles = memory_zeroed(j->stage_count * c.loop->block_count + 1, sizeof *c.middles);
+    c.blocks = memory_zeroed(c.loop->block_count + 1, sizeof *c.blocks);
+    c.late = memory_zeroed(j->rank_count, sizeof *c.late);
+    c.members = memory_zeroed(j->rank_count, sizeof *c.members);
+    c.there = memory_zeroed(c.loop->block_count + 1, sizeof *c.there);
+    find_longest(&c);
+    for (size_t r = 0; r < j->rank_count; r++)
+        c.late[r] = is_late(&c, r);
+    find_stages(&c, l);
+    for (size_t i = 0; i < l->count; i++) {
+        find_excess(&c, &l->late[i]);
+        l->late[i].cost = cost_of(&c, &l->late[i]);
+    }
+    l->cost = cost_of(&c, NULL);
+    free(c.scratch);
+    free(c.middles);
+    free(c.blocks);
+    free(c.late);
+    free(c.members);
+    free(c.there);
+}
+
+/* ---- who is late, by how much, where, and what it costs ---- */
+
+#define JOB_LATE_LEVEL 0.05 /* probability of a false verdict, over all of them, at most */
 
 /* ---- values ---- */
 
-static bool all_have_items(const job *j, const job_loop *loop)
+static bool all_have_items(const pki_job *j, const pki_job_loop *loop)
 {
     for (size_t i = 0; i < loop->block_count * j->rank_count; i++)
         if (loop->steps[i] > 0 && loop->items[i] <= 0)
@@ -23,14 +378,15 @@ static bool all_have_items(const job *j, const job_loop *loop)
     return true;
 }
 
-static double value_of(const job_loop *loop, size_t cell, bool by_work, const double *without)
+static double value_of(const pki_job_loop *loop, size_t cell, bool by_work, const double *without)
 {
     double work = by_work ? loop->items[cell] : loop->steps[cell];
     double own = loop->own[cell] - without[cell];
     return work > 0 && own > 0 ? log(own / work) : NAN;
 }
 
-static double *values_of(const job *j, const job_loop *loop, bool by_work, const double *without)
+static double *values_of(const pki_job *j, const pki_job_loop *loop, bool by_work,
+                         const double *without)
 {
     size_t cells = loop->block_count * j->rank_count;
     double *values = memory_zeroed(cells, sizeof *values);
@@ -41,13 +397,13 @@ static double *values_of(const job *j, const job_loop *loop, bool by_work, const
 
 /* ---- verdicts ---- */
 
-static job_late *add_late(job_lateness *l, const job_judgement *of)
+static pki_job_late *add_late(pki_job_lateness *l, const pki_job_judgement *of)
 {
     l->late = memory_resized(l->late, (l->count + 1) * sizeof *l->late);
-    l->late[l->count] = (job_late){.by = expm1(of->by),
-                                   .low = expm1(of->interval.low),
-                                   .high = expm1(of->interval.high),
-                                   .processor = PKI_SEAT_UNKNOWN};
+    l->late[l->count] = (pki_job_late){.by = expm1(of->by),
+                                       .low = expm1(of->interval.low),
+                                       .high = expm1(of->interval.high),
+                                       .processor = PKI_SEAT_UNKNOWN};
     return &l->late[l->count++];
 }
 
@@ -64,15 +420,15 @@ static double value_of_some(const double *values, const size_t *ranks, size_t co
     return there < 2 ? NAN : pki_samples_select_median(scratch, there);
 }
 
-static double *values_of_hosts(const job *j, const double *values, size_t blocks)
+static double *values_of_hosts(const pki_job *j, const double *values, size_t blocks)
 {
     size_t hosts = j->hosts.count, *begins = memory_zeroed(hosts + 1, sizeof *begins);
-    size_t *order = job_ranks_by_host(j, begins);
+    size_t *order = pki_job_ranks_by_host(j, begins);
     double *scratch = memory_zeroed(j->rank_count, sizeof *scratch);
     double *out = memory_zeroed(hosts * blocks, sizeof *out);
     for (size_t b = 0; b < blocks; b++)
         for (size_t h = 0; h < hosts; h++)
-            out[b * hosts + h] = value_of_some(values + job_cell(j, b, 0), order + begins[h],
+            out[b * hosts + h] = value_of_some(values + pki_job_cell(j, b, 0), order + begins[h],
                                                begins[h + 1] - begins[h], scratch);
     free(scratch);
     free(order);
@@ -81,21 +437,22 @@ static double *values_of_hosts(const job *j, const double *values, size_t blocks
 }
 
 /* Its ranks are compared with the others as if it were not late. */
-static void subtract_host(const job *j, double *values, size_t blocks, uint32_t host, double by)
+static void subtract_host(const pki_job *j, double *values, size_t blocks, uint32_t host, double by)
 {
     for (size_t b = 0; b < blocks; b++)
         for (size_t r = 0; r < j->rank_count; r++)
             if (j->ranks[r].host == host)
-                values[job_cell(j, b, r)] -= by;
+                values[pki_job_cell(j, b, r)] -= by;
 }
 
-static void judge_hosts(const job *j, const job_field *f, job_field *ranks, job_lateness *l)
+static void judge_hosts(const pki_job *j, const pki_job_field *f, pki_job_field *ranks,
+                        pki_job_lateness *l)
 {
     for (uint32_t h = 0; h < f->units; h++) {
-        job_judgement of = job_field_judge(f, JOB_IN_THE_MIDDLE, h);
+        pki_job_judgement of = pki_job_field_judge(f, PKI_JOB_IN_THE_MIDDLE, h);
         if (!of.late)
             continue;
-        job_late *late = add_late(l, &of);
+        pki_job_late *late = add_late(l, &of);
         late->host = true;
         late->host_at = h;
         subtract_host(j, ranks->values, f->blocks, h, of.by);
@@ -104,28 +461,28 @@ static void judge_hosts(const job *j, const job_field *f, job_field *ranks, job_
 }
 
 /* Where a host has few ranks, or each its own role, there is nothing to be said of hosts. */
-static bool compares_hosts(const job *j, size_t roles)
+static bool compares_hosts(const pki_job *j, size_t roles)
 {
     size_t hosts = j->hosts.count;
     return hosts >= 2 && j->rank_count >= 2 * hosts && roles <= 1;
 }
 
-static void find_hosts(const job *j, job_field *ranks, job_lateness *l)
+static void find_hosts(const pki_job *j, pki_job_field *ranks, pki_job_lateness *l)
 {
     size_t hosts = j->hosts.count;
     if (!compares_hosts(j, l->roles))
         return;
     uint32_t *one = memory_zeroed(hosts, sizeof *one);
-    job_field f = {.units = hosts,
-                   .blocks = ranks->blocks,
-                   .roles = one,
-                   .role_count = 1,
-                   .level = ranks->level};
+    pki_job_field f = {.units = hosts,
+                       .blocks = ranks->blocks,
+                       .roles = one,
+                       .role_count = 1,
+                       .level = ranks->level};
     f.values = values_of_hosts(j, ranks->values, f.blocks);
     f.low = values_of_hosts(j, ranks->low, f.blocks);
-    job_field_begin(&f);
+    pki_job_field_begin(&f);
     judge_hosts(j, &f, ranks, l);
-    job_field_end(&f);
+    pki_job_field_end(&f);
     free(f.values);
     free(f.low);
     free(one);
@@ -135,40 +492,33 @@ static void find_hosts(const job *j, job_field *ranks, job_lateness *l)
 
 /* What each look sees of the ranks, and who stands out by that: [rank], of a look. */
 typedef struct seen {
-    double *quick[JOB_LOOKS];
-    bool *stands[JOB_LOOKS];
+    double *quick[PKI_JOB_LOOKS];
+    bool *stands[PKI_JOB_LOOKS];
     bool *may_be; /* late, by either */
 } seen;
 
-static seen see(const job *j, const job_field *f, const job_lateness *l)
+static seen see(const pki_job *j, const pki_job_field *f, const pki_job_lateness *l)
 {
     seen s = {.may_be = memory_zeroed(f->units, sizeof *s.may_be)};
-    for (int look = 0; look < JOB_LOOKS; look++) {
+    for (int look = 0; look < PKI_JOB_LOOKS; look++) {
         s.quick[look] = memory_zeroed(f->units, sizeof **s.quick);
         for (size_t r = 0; r < f->units; r++) {
-            s.quick[look][r] = job_field_quick(f, (job_look)look, r);
-            s.may_be[r] |= s.quick[look][r] > log1p(JOB_LATE_LEAST);
+            s.quick[look][r] = pki_job_field_quick(f, (pki_job_look)look, r);
+            s.may_be[r] |= s.quick[look][r] > log1p(PKI_JOB_LATE_LEAST);
         }
         s.stands[look] =
-            job_stand_out(j, f->roles, l->processors.determined, s.quick[look], f->level);
+            pki_job_stand_out(j, f->roles, l->processors.determined, s.quick[look], f->level);
     }
     return s;
 }
 
 static void unsee(seen *s)
 {
-    for (int look = 0; look < JOB_LOOKS; look++) {
+    for (int look = 0; look < PKI_JOB_LOOKS; look++) {
         free(s->quick[look]);
         free(s->stands[look]);
     }
     free(s->may_be);
-}
-
-void job_note_undecided(job_undecided *to, size_t rank, double by)
-{
-    if (!to->ranks || by > to->by)
-        *to = (job_undecided){.ranks = to->ranks, .rank = rank, .by = by};
-    to->ranks++;
 }
 
 /* Why a rank is not called late. */
@@ -180,16 +530,16 @@ typedef enum why {
 } why;
 
 /* By the first look that finds it so. */
-static job_judgement judge_rank(const job_worth *w, const job_field *f, const seen *s, size_t rank,
-                                why * not )
+static pki_job_judgement judge_rank(const pki_job_worth *w, const pki_job_field *f, const seen *s,
+                                    size_t rank, why * not )
 {
-    job_judgement first = {NAN, {-INFINITY, INFINITY}, false};
+    pki_job_judgement first = {NAN, {-INFINITY, INFINITY}, false};
     *not = NOT_BEYOND;
-    for (int look = 0; look < JOB_LOOKS; look++) {
-        if (!(s->quick[look][rank] > log1p(JOB_LATE_LEAST)))
+    for (int look = 0; look < PKI_JOB_LOOKS; look++) {
+        if (!(s->quick[look][rank] > log1p(PKI_JOB_LATE_LEAST)))
             continue;
-        job_judgement of = job_field_judge(f, (job_look)look, rank);
-        bool worth = of.late && job_is_worth_while(w, rank, &of);
+        pki_job_judgement of = pki_job_field_judge(f, (pki_job_look)look, rank);
+        bool worth = of.late && pki_job_is_worth_while(w, rank, &of);
         if (worth && s->stands[look][rank])
             return of;
         *not = PKI_MAX(*not, worth ? NOT_ALONE : of.late ? NOT_WORTH : NOT_SURE);
@@ -205,16 +555,17 @@ typedef struct undecided {
     double low;
 } undecided;
 
-static void judge_ranks(const job *j, const job_field *f, undecided *left, job_lateness *l)
+static void judge_ranks(const pki_job *j, const pki_job_field *f, undecided *left,
+                        pki_job_lateness *l)
 {
     seen s = see(j, f, l);
-    job_worth w = job_worth_begin(j, f->values, l->by_work, s.may_be);
+    pki_job_worth w = pki_job_worth_begin(j, f->values, l->by_work, s.may_be);
     for (size_t r = 0; r < f->units; r++) {
-        job_judgement of = judge_rank(&w, f, &s, r, &left[r].not );
+        pki_job_judgement of = judge_rank(&w, f, &s, r, &left[r].not );
         left[r].low = expm1(of.interval.low);
-        l->by[r] = expm1(isnan(of.by) ? s.quick[JOB_IN_THE_MIDDLE][r] : of.by);
+        l->by[r] = expm1(isnan(of.by) ? s.quick[PKI_JOB_IN_THE_MIDDLE][r] : of.by);
         if (of.late) {
-            job_late *late = add_late(l, &of);
+            pki_job_late *late = add_late(l, &of);
             late->rank = r;
             late->host_at = j->ranks[r].host;
             late->processor = l->processors.alone[r];
@@ -222,22 +573,22 @@ static void judge_ranks(const job *j, const job_field *f, undecided *left, job_l
         }
     }
     unsee(&s);
-    job_worth_end(&w);
+    pki_job_worth_end(&w);
 }
 
-static void note_left(const undecided *left, size_t ranks, job_lateness *l)
+static void note_left(const undecided *left, size_t ranks, pki_job_lateness *l)
 {
-    job_undecided *const to[] = {NULL, &l->unsure, &l->not_worth, &l->not_alone};
+    pki_job_undecided *const to[] = {NULL, &l->unsure, &l->not_worth, &l->not_alone};
     for (size_t r = 0; r < ranks; r++) {
-        if (!left[r].not || (left[r].not != NOT_ALONE && l->by[r] <= JOB_LATE_LEAST))
+        if (!left[r].not || (left[r].not != NOT_ALONE && l->by[r] <= PKI_JOB_LATE_LEAST))
             continue;
-        job_note_undecided(to[left[r].not ], r, l->by[r]);
+        note_undecided(to[left[r].not ], r, l->by[r]);
         if (to[left[r].not ]->rank == r)
             to[left[r].not ]->low = left[r].low;
     }
 }
 
-static bool is_accused(const job_lateness *l, size_t rank)
+static bool is_accused(const pki_job_lateness *l, size_t rank)
 {
     for (size_t i = 0; i < l->count; i++)
         if (!l->late[i].host && l->late[i].rank == rank)
@@ -247,40 +598,42 @@ static bool is_accused(const job_lateness *l, size_t rank)
 
 /* Who would be late if none of the time without a processor that nobody tells step by step had been
  * its own. */
-static void find_not_known(const job *j, const job_field *ranks, undecided *left, job_lateness *l)
+static void find_not_known(const pki_job *j, const pki_job_field *ranks, undecided *left,
+                           pki_job_lateness *l)
 {
     size_t unknown = 0;
     for (size_t r = 0; r < j->rank_count; r++)
-        unknown += !job_has_run_delay(&j->ranks[r]) && job_crowd_share(&j->ranks[r].processor) > 0;
+        unknown +=
+            !pki_job_has_run_delay(&j->ranks[r]) && pki_job_crowd_share(&j->ranks[r].processor) > 0;
     if (!unknown)
         return;
-    job_field f = *ranks;
+    pki_job_field f = *ranks;
     f.low = f.values;
-    job_field_begin(&f);
+    pki_job_field_begin(&f);
     seen s = see(j, &f, l);
-    job_worth w = job_worth_begin(j, f.values, l->by_work, s.may_be);
+    pki_job_worth w = pki_job_worth_begin(j, f.values, l->by_work, s.may_be);
     for (size_t r = 0; r < f.units; r++) {
         why not ;
-        job_judgement of = judge_rank(&w, &f, &s, r, &not );
+        pki_job_judgement of = judge_rank(&w, &f, &s, r, &not );
         if (of.late && !is_accused(l, r)) {
-            job_note_undecided(&l->not_known, r, expm1(of.by));
+            note_undecided(&l->not_known, r, expm1(of.by));
             left[r].not = NOT_BEYOND;
         }
     }
     unsee(&s);
-    job_worth_end(&w);
-    job_field_end(&f);
+    pki_job_worth_end(&w);
+    pki_job_field_end(&f);
 }
 
 static int latest_first(const void *x, const void *y)
 {
-    const job_late *a = x, *b = y;
+    const pki_job_late *a = x, *b = y;
     if (a->by != b->by)
         return a->by < b->by ? 1 : -1;
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-static const char *why_not(const job *j, const job_loop *loop, double level)
+static const char *why_not(const pki_job *j, const pki_job_loop *loop, double level)
 {
     if (!loop)
         return "there are no steps that ranks could be compared by";
@@ -291,30 +644,30 @@ static const char *why_not(const job *j, const job_loop *loop, double level)
     return NULL;
 }
 
-static double level_of(const job *j, size_t roles)
+static double level_of(const pki_job *j, size_t roles)
 {
     size_t hosts = compares_hosts(j, roles) ? j->hosts.count : 0;
-    return JOB_LATE_LEVEL / (double)(JOB_LOOKS * j->rank_count + hosts);
+    return JOB_LATE_LEVEL / (double)(PKI_JOB_LOOKS * j->rank_count + hosts);
 }
 
-static void find_late(const job *j, const job_loop *loop, const uint32_t *roles, double level,
-                      job_lateness *l)
+static void find_late(const pki_job *j, const pki_job_loop *loop, const uint32_t *roles,
+                      double level, pki_job_lateness *l)
 {
     l->blocks = loop->block_count;
     l->by_work = all_have_items(j, loop);
-    job_field f = {.units = j->rank_count,
-                   .blocks = l->blocks,
-                   .values = values_of(j, loop, l->by_work, loop->ready),
-                   .low = values_of(j, loop, l->by_work, loop->maybe),
-                   .roles = roles,
-                   .role_count = l->roles,
-                   .level = level};
-    l->processors = job_find_processors(j, roles, l->roles, f.values, f.low);
+    pki_job_field f = {.units = j->rank_count,
+                       .blocks = l->blocks,
+                       .values = values_of(j, loop, l->by_work, loop->ready),
+                       .low = values_of(j, loop, l->by_work, loop->maybe),
+                       .roles = roles,
+                       .role_count = l->roles,
+                       .level = level};
+    l->processors = pki_job_find_processors(j, roles, l->roles, f.values, f.low);
     find_hosts(j, &f, l);
     undecided *left = memory_zeroed(j->rank_count, sizeof *left);
-    job_field_begin(&f);
+    pki_job_field_begin(&f);
     judge_ranks(j, &f, left, l);
-    job_field_end(&f);
+    pki_job_field_end(&f);
     find_not_known(j, &f, left, l);
     note_left(left, j->rank_count, l);
     free(left);
@@ -322,31 +675,58 @@ static void find_late(const job *j, const job_loop *loop, const uint32_t *roles,
     free(f.low);
 }
 
-job_lateness job_find_late(const job *j, const job_waits *waits)
+pki_job_lateness pki_job_find_late(const pki_job *j, const pki_job_waits *waits)
 {
-    const job_loop *loop = job_usual(j);
-    job_lateness l = {.by = memory_zeroed(j->rank_count, sizeof *l.by)};
+    const pki_job_loop *loop = pki_job_usual(j);
+    pki_job_lateness l = {.by = memory_zeroed(j->rank_count, sizeof *l.by)};
     for (size_t r = 0; r < j->rank_count; r++)
         l.by[r] = NAN;
-    uint32_t *roles = job_roles(j, &l.roles);
+    uint32_t *roles = pki_job_roles(j, &l.roles);
     double level = level_of(j, l.roles);
     l.why_not = why_not(j, loop, level);
     if (!l.why_not) {
         find_late(j, loop, roles, level, &l);
         if (waits)
-            job_excuse_link_ends(j, waits, &l);
+            excuse_link_ends(j, waits, &l);
         if (l.count)
             qsort(l.late, l.count, sizeof *l.late, latest_first);
-        job_find_costs(j, roles, &l);
+        find_costs(j, roles, &l);
     }
     free(roles);
     return l;
 }
 
-void job_lateness_finish(job_lateness *l)
+void pki_job_lateness_finish(pki_job_lateness *l)
 {
     free(l->by);
     free(l->late);
-    job_processors_finish(&l->processors);
-    *l = (job_lateness){0};
+    pki_job_processors_finish(&l->processors);
+    *l = (pki_job_lateness){0};
+}
+
+/* ---- in words ---- */
+
+#define SHARE(x) (pki_figure_percent(x).text)
+#define TIME(ns) (pki_figure_time(ns).text)
+
+void pki_job_describe_late(const pki_job *j, const pki_job_late *late, char *text, size_t size)
+{
+    char who[300], where[300], or_it[60] = "";
+    if (!late->host && late->processor != PKI_SEAT_UNKNOWN)
+        snprintf(or_it, sizeof or_it, ", or processor %u that it alone has", late->processor);
+    if (late->host)
+        snprintf(who, sizeof who, "Host %.64s (all %zu ranks of it)", j->hosts.texts[late->host_at],
+                 late->ranks);
+    else
+        snprintf(who, sizeof who, "Rank %d%s (host %.64s)%s", j->ranks[late->rank].rank, or_it,
+                 j->hosts.texts[late->host_at], *or_it ? "," : "");
+    snprintf(where, sizeof where, "where is not known");
+    if (late->stage_share > 0) /* else all stages are hidden by time without a processor */
+        snprintf(where, sizeof where, "%s of it in %.100s", SHARE(late->stage_share),
+                 j->stages[late->stage].name);
+    snprintf(text, size,
+             "%s takes %s longer than the others for the same work (%s to %s), %s: %s per step,"
+             " which makes the job's steps %s longer.",
+             who, SHARE(late->by), SHARE(late->low), SHARE(late->high), where, TIME(late->excess),
+             TIME(late->cost));
 }

@@ -1,13 +1,20 @@
-#include "job/verdicts/processors.h"
+#include "job/verdicts/verdicts.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/compiler.h"
 #include "bench/stats/samples.h"
-#include "job/read/roles.h"
+#include "core/seats.h"
+#include "job/job.h"
 #include "memory.h"
 #include "stats/series.h"
+
+/* ---- what a rank's time owes to the processor that it had ---- */
+
+#define JOB_SLOW_FROM 0.10
+#define JOB_SLOW_SURELY 0.05
+#define JOB_SLOW_BLOCKS 8
 
 #define TURNS 5
 #define PURE 0.75 /* of a block on one processor: says something of that */
@@ -27,9 +34,16 @@ typedef struct bench {
     double slow; /* NAN: nobody says */
 } bench;
 
+/* How much slower one was in a block than the others of its host. */
+typedef struct processor_look {
+    uint32_t number;
+    size_t block, ranks;
+    double by; /* a logarithm */
+} processor_look;
+
 typedef struct search {
-    const job *of;
-    const job_loop *loop;
+    const pki_job *of;
+    const pki_job_loop *loop;
     double *values, *low;
     double *own;    /* by rank: w */
     double *effect; /* by cell: the processors'; NAN: not known */
@@ -38,7 +52,7 @@ typedef struct search {
     bench *benches;
     pki_weighted *said;
     double *room;
-    job_processor_look *looks; /* of a host */
+    processor_look *looks; /* of a host */
     size_t look_count, look_room;
 } search;
 
@@ -56,7 +70,7 @@ static size_t find_sitters(search *f, size_t block, const size_t *ranks, size_t 
 {
     size_t n = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t cell = job_cell(f->of, block, ranks[i]);
+        size_t cell = pki_job_cell(f->of, block, ranks[i]);
         pki_seat seat = f->loop->seats[cell];
         double share = pki_seat_share(seat) / (double)PKI_SEAT_ALL;
         f->effect[cell] = NAN;
@@ -147,7 +161,7 @@ static void set_effects(search *f, size_t block, size_t count, total all, bool b
             double here = by_others && b->count <= MANY
                               ? slowness(f, b, i, isnan(elsewhere) ? 0 : elsewhere)
                               : b->slow;
-            f->effect[job_cell(f->of, block, s->rank)] =
+            f->effect[pki_job_cell(f->of, block, s->rank)] =
                 s->share * here + (1 - s->share) * elsewhere;
         }
     }
@@ -163,10 +177,10 @@ static void look(search *f, size_t block, size_t count, total all)
         if (b->pure < 2 || pure - b->pure < 2)
             continue;
         memory_fit(&f->looks, &f->look_room, f->look_count + 1, sizeof *f->looks);
-        f->looks[f->look_count++] = (job_processor_look){.number = f->sitters[b->begin].processor,
-                                                         .block = block,
-                                                         .ranks = b->count,
-                                                         .by = b->slow - mean_but(all, b, b->slow)};
+        f->looks[f->look_count++] = (processor_look){.number = f->sitters[b->begin].processor,
+                                                     .block = block,
+                                                     .ranks = b->count,
+                                                     .by = b->slow - mean_but(all, b, b->slow)};
     }
 }
 
@@ -193,7 +207,7 @@ static double own_of(search *f, size_t rank, bool without)
 {
     size_t count = 0;
     for (size_t b = 0; b < f->loop->block_count; b++) {
-        size_t cell = job_cell(f->of, b, rank);
+        size_t cell = pki_job_cell(f->of, b, rank);
         double left = f->values[cell] - (without ? f->effect[cell] : 0);
         if (!isnan(left))
             f->room[count++] = left;
@@ -225,7 +239,7 @@ static bool is_determined(const search *f, size_t rank)
 {
     size_t known = 0, all = 0;
     for (size_t b = 0; b < f->loop->block_count; b++) {
-        size_t cell = job_cell(f->of, b, rank);
+        size_t cell = pki_job_cell(f->of, b, rank);
         all += isnan(f->values[cell]) ? 0 : 1;
         known += isnan(f->effect[cell]) ? 0 : 1;
     }
@@ -237,16 +251,16 @@ static void subtract_effects(search *f, const size_t *ranks, size_t count, bool 
     for (size_t i = 0; i < count; i++)
         if (!(determined[ranks[i]] = is_determined(f, ranks[i])))
             for (size_t b = 0; b < f->loop->block_count; b++)
-                f->effect[job_cell(f->of, b, ranks[i])] = INFINITY; /* stays as it is */
+                f->effect[pki_job_cell(f->of, b, ranks[i])] = INFINITY; /* stays as it is */
     for (size_t b = 0; b < f->loop->block_count; b++) {
         double sum = 0, known = 0;
         for (size_t i = 0; i < count; i++) {
-            double effect = f->effect[job_cell(f->of, b, ranks[i])];
+            double effect = f->effect[pki_job_cell(f->of, b, ranks[i])];
             sum += isfinite(effect) ? effect : 0;
             known += isfinite(effect) ? 1 : 0;
         }
         for (size_t i = 0; i < count; i++) {
-            size_t cell = job_cell(f->of, b, ranks[i]);
+            size_t cell = pki_job_cell(f->of, b, ranks[i]);
             double effect = isinf(f->effect[cell]) ? 0 : f->effect[cell] - sum / known;
             f->values[cell] -= effect;
             f->low[cell] -= effect;
@@ -255,7 +269,7 @@ static void subtract_effects(search *f, const size_t *ranks, size_t count, bool 
 }
 
 /* Who is there alone. */
-static void note_alone(search *f, size_t benches, job_processors *out)
+static void note_alone(search *f, size_t benches, pki_job_processors *out)
 {
     for (size_t k = 0; k < benches; k++) {
         const sitter *s = &f->sitters[f->benches[k].begin];
@@ -267,7 +281,7 @@ static void note_alone(search *f, size_t benches, job_processors *out)
     }
 }
 
-static void find_alone(search *f, const size_t *ranks, size_t count, job_processors *out)
+static void find_alone(search *f, const size_t *ranks, size_t count, pki_job_processors *out)
 {
     size_t blocks = f->loop->block_count;
     for (size_t b = 0; b < blocks; b++)
@@ -275,16 +289,93 @@ static void find_alone(search *f, const size_t *ranks, size_t count, job_process
     for (size_t i = 0; i < count; i++) {
         size_t all = 0;
         for (size_t b = 0; b < blocks; b++)
-            all += f->loop->steps[job_cell(f->of, b, ranks[i])] > 0;
+            all += f->loop->steps[pki_job_cell(f->of, b, ranks[i])] > 0;
         if ((double)f->alone[ranks[i]] < ALONE * (double)all)
             out->alone[ranks[i]] = PKI_SEAT_UNKNOWN;
+    }
+}
+
+/* ---- slow processors ---- */
+
+static int by_number(const void *x, const void *y)
+{
+    const processor_look *a = x, *b = y;
+    if (a->number != b->number)
+        return a->number < b->number ? -1 : 1;
+    return (a->block > b->block) - (a->block < b->block);
+}
+
+/* Those on end of which the sum beyond JOB_SLOW_FROM is the most (Kadane's). */
+static size_t find_stretch(const processor_look *looks, size_t count, size_t *begin)
+{
+    double sum = 0, most = 0;
+    size_t from = 0, length = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (sum <= 0) {
+            sum = 0;
+            from = i;
+        }
+        sum += looks[i].by - log1p(JOB_SLOW_FROM);
+        if (sum > most) {
+            most = sum;
+            *begin = from;
+            length = i + 1 - from;
+        }
+    }
+    return length;
+}
+
+/* The number of the last step of a block, of the rank that has most. */
+static uint64_t last_step(const pki_job *j, size_t block)
+{
+    const pki_job_loop *loop = pki_job_usual(j);
+    double steps = 1;
+    for (size_t r = 0; r < j->rank_count; r++)
+        steps = PKI_MAX(steps, loop->steps[pki_job_cell(j, block, r)]);
+    return loop->first[block] + (uint64_t)steps - 1;
+}
+
+static void judge(const pki_job *j, uint32_t host, const processor_look *looks, size_t count,
+                  pki_job_processors *p)
+{
+    size_t begin = 0, length = find_stretch(looks, count, &begin);
+    if (length < JOB_SLOW_BLOCKS)
+        return;
+    pki_job_slow_processor slow = {.host = host, .number = looks->number};
+    double *by = memory_zeroed(length, sizeof *by);
+    for (size_t i = 0; i < length; i++) {
+        by[i] = looks[begin + i].by;
+        slow.ranks = PKI_MAX(slow.ranks, looks[begin + i].ranks);
+    }
+    pki_samples_sort(by, length);
+    bool surely = pki_samples_quantile(by, length, 0.25) >= log1p(JOB_SLOW_SURELY);
+    slow.by = expm1(pki_samples_median(by, length));
+    free(by);
+    if (!surely)
+        return;
+    slow.first = pki_job_usual(j)->first[looks[begin].block];
+    slow.last = last_step(j, looks[begin + length - 1].block);
+    p->slow = memory_resized(p->slow, (p->slow_count + 1) * sizeof *p->slow);
+    p->slow[p->slow_count++] = slow;
+}
+
+/* Of a host; they are put in order. */
+static void find_slow(const pki_job *j, uint32_t host, processor_look *looks, size_t count,
+                      pki_job_processors *p)
+{
+    if (count)
+        qsort(looks, count, sizeof *looks, by_number);
+    for (size_t i = 0, n; i < count; i += n) {
+        for (n = 1; i + n < count && looks[i + n].number == looks[i].number;)
+            n++;
+        judge(j, host, looks + i, n, p);
     }
 }
 
 /* ---- hosts ---- */
 
 static void enter_host(search *f, uint32_t host, const size_t *ranks, size_t count,
-                       job_processors *out)
+                       pki_job_processors *out)
 {
     find_alone(f, ranks, count, out);
     for (int turn = 0; turn < TURNS; turn++) {
@@ -297,10 +388,10 @@ static void enter_host(search *f, uint32_t host, const size_t *ranks, size_t cou
     }
     enter(f, ranks, count, true);
     subtract_effects(f, ranks, count, out->determined);
-    job_find_slow(f->of, host, f->looks, f->look_count, out);
+    find_slow(f->of, host, f->looks, f->look_count, out);
 }
 
-static bool knows_seats(const job *j, const job_loop *loop)
+static bool knows_seats(const pki_job *j, const pki_job_loop *loop)
 {
     for (size_t i = 0; i < loop->block_count * j->rank_count; i++)
         if (loop->seats[i])
@@ -310,7 +401,7 @@ static bool knows_seats(const job *j, const job_loop *loop)
 
 static int slowest_first(const void *x, const void *y)
 {
-    const job_slow_processor *a = x, *b = y;
+    const pki_job_slow_processor *a = x, *b = y;
     if (a->by != b->by)
         return a->by < b->by ? 1 : -1;
     if (a->host != b->host)
@@ -318,11 +409,11 @@ static int slowest_first(const void *x, const void *y)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-static void enter_hosts(search *f, job_processors *out)
+static void enter_hosts(search *f, pki_job_processors *out)
 {
-    const job *j = f->of;
+    const pki_job *j = f->of;
     size_t *begins = memory_zeroed(j->hosts.count + 1, sizeof *begins);
-    size_t *order = job_ranks_by_host(j, begins);
+    size_t *order = pki_job_ranks_by_host(j, begins);
     for (uint32_t h = 0; h < j->hosts.count; h++)
         enter_host(f, h, order + begins[h], begins[h + 1] - begins[h], out);
     if (out->slow_count)
@@ -331,12 +422,12 @@ static void enter_hosts(search *f, job_processors *out)
     free(begins);
 }
 
-job_processors job_find_processors(const job *j, const uint32_t *roles, size_t role_count,
-                                   double *values, double *low)
+pki_job_processors pki_job_find_processors(const pki_job *j, const uint32_t *roles,
+                                           size_t role_count, double *values, double *low)
 {
-    const job_loop *loop = job_usual(j);
-    job_processors out = {.determined = memory_zeroed(j->rank_count, sizeof *out.determined),
-                          .alone = memory_zeroed(j->rank_count, sizeof *out.alone)};
+    const pki_job_loop *loop = pki_job_usual(j);
+    pki_job_processors out = {.determined = memory_zeroed(j->rank_count, sizeof *out.determined),
+                              .alone = memory_zeroed(j->rank_count, sizeof *out.alone)};
     for (size_t r = 0; r < j->rank_count; r++)
         out.alone[r] = PKI_SEAT_UNKNOWN;
     if (!knows_seats(j, loop))
@@ -362,10 +453,10 @@ job_processors job_find_processors(const job *j, const uint32_t *roles, size_t r
     return out;
 }
 
-void job_processors_finish(job_processors *p)
+void pki_job_processors_finish(pki_job_processors *p)
 {
     free(p->slow);
     free(p->determined);
     free(p->alone);
-    *p = (job_processors){0};
+    *p = (pki_job_processors){0};
 }
