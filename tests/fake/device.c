@@ -29,7 +29,7 @@ struct CUfunc_st {
     char name[64];
 };
 
-typedef struct spun { /* as tests/gpu/driver.h has it */
+typedef struct spun { /* as tests/gpu/gpu.h has it */
     uint64_t began, ended, clock_began, clock_ended;
 } spun;
 

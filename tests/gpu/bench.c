@@ -1,13 +1,16 @@
-/* pk_bench on a device: what the queueing, the cold cache and the clocks are on a real one, and
- * whether kernels of known length come out as long as they are. */
-#include <stdio.h>
-#include <string.h>
+/* Benchmarks on a GPU. */
+#include "gpu.h"
 
 #include <pk/bench.h>
 #include <pk/pk.h>
 
-#include "driver.h"
-#include "gpu.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- pk_bench on a device ---- */
+
+/* pk_bench on a device: what the queueing, the cold cache and the clocks are on a real one, and
+ * whether kernels of known length come out as long as they are. */
 
 static cuda_stream stream;
 static cuda_memory memory;
@@ -71,7 +74,7 @@ static void empty_and_wait(void *arg)
     must(cu.cuda_stream_synchronize(stream));
 }
 
-/* ---- measuring ---- */
+/* -- measuring -- */
 
 static pk_bench_result measure(const char *name, void (*fn)(void *), void *arg,
                                struct pk_bench_options o)
@@ -105,7 +108,7 @@ static void show(const char *key, const pk_bench_result *r)
                (size_t)r->iterations);
 }
 
-/* ---- what is asked ---- */
+/* -- what is asked -- */
 
 static void launches(void)
 {
@@ -180,8 +183,9 @@ static void waits(void)
     pk_bench_result_release(&r);
 }
 
-int main(void)
+int test_bench(int argc, char **argv)
 {
+    (void)argc, (void)argv;
     cuda_module module;
     driver_open();
     driver_load_kernels();

@@ -68,18 +68,14 @@ mapfile -t bench < <(find lib/bench -name '*.c')
 objects_of "$objects/bench" "${bench[@]}"
 ar rcs "$objects/libpkbench.a" "$objects/bench"/*.o
 
-common=(tests/gpu/gpu.c tests/gpu/driver.c tests/gpu/collectives.c)
 # NCCL looks for its profiler in the program; linkers before 2020 cannot export a single symbol.
 exports=()
 for version in 2 3 4 5 6; do
     exports+=("-Wl,-u,ncclProfiler_v$version" "-Wl,--export-dynamic-symbol=ncclProfiler_v$version")
 done
 echo 'int main(void) { return 0; }' | "$cc" -x c - "${exports[@]}" -o "$objects/probe" 2>/dev/null || exports=()
-for source in tests/gpu/*.c; do
-    [[ " ${common[*]} " = *" $source "* ]] && continue
-    "$cc" "${flags[@]}" -o "$folder/tests/gpu/gpu-$(basename "$source" .c)" "$source" "${common[@]}" \
-        "${exports[@]}" "$objects/libpkbench.a" "$objects/libpk.a" "${zlib[@]}" -lm -ldl
-done
+"$cc" "${flags[@]}" -o "$folder/tests/gpu/gpu-tests" tests/gpu/*.c "${exports[@]}" "$objects/libpkbench.a" "$objects/libpk.a" \
+    "${zlib[@]}" -lm -ldl
 
 nvcc=$(PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:/usr/local/cuda/bin command -v nvcc || true)
 if [ -z "$nvcc" ]; then

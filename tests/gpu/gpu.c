@@ -1,5 +1,9 @@
+/* What the tests on a GPU share, and the program that they are: gpu-tests NAME [ARGUMENT]. */
 #include "gpu.h"
 
+#include <pk/pk.h>
+
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -9,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <pk/pk.h>
+/* ---- figures, checks, sessions and traces ---- */
 
 static int failures;
 
@@ -131,7 +135,7 @@ void gpu_sleep_ms(unsigned ms)
     nanosleep(&t, NULL);
 }
 
-/* ---- numbers ---- */
+/* -- numbers -- */
 
 static int ascending(const void *a, const void *b)
 {
@@ -168,7 +172,7 @@ gpu_line gpu_fit(const double *x, const double *y, size_t count)
     return line;
 }
 
-/* ---- traces ---- */
+/* -- traces -- */
 
 /* What follows "key": in the line; NULL if it is not there. perfkit writes one event per line, and
  * escapes quotes in names. */
@@ -270,4 +274,242 @@ size_t gpu_count(const gpu_trace *t, const char *category, const char *name)
     for (size_t i = 0; i < t->count; i++)
         count += gpu_is(&t->events[i], category, name);
     return count;
+}
+
+/* ---- the driver ---- */
+
+driver cu;
+kernels the_kernels;
+static void *the_library;
+
+static const char ptx[] = ".version 7.0\n"
+                          ".target sm_70\n"
+                          ".address_size 64\n"
+                          ".visible .entry spin(.param .u64 ns, .param .u64 to)\n"
+                          "{\n"
+                          "    .reg .pred %p;\n"
+                          "    .reg .u64 %ns, %to, %g0, %g1, %c0, %c1, %d;\n"
+                          "    ld.param.u64 %ns, [ns];\n"
+                          "    ld.param.u64 %to, [to];\n"
+                          "    cvta.to.global.u64 %to, %to;\n"
+                          "    mov.u64 %c0, %clock64;\n"
+                          "    mov.u64 %g0, %globaltimer;\n"
+                          "again:\n"
+                          "    mov.u64 %g1, %globaltimer;\n"
+                          "    sub.u64 %d, %g1, %g0;\n"
+                          "    setp.lt.u64 %p, %d, %ns;\n"
+                          "    @%p bra again;\n"
+                          "    mov.u64 %c1, %clock64;\n"
+                          "    st.global.u64 [%to], %g0;\n"
+                          "    st.global.u64 [%to+8], %g1;\n"
+                          "    st.global.u64 [%to+16], %c0;\n"
+                          "    st.global.u64 [%to+24], %c1;\n"
+                          "    ret;\n"
+                          "}\n"
+                          ".visible .entry empty()\n"
+                          "{\n"
+                          "    ret;\n"
+                          "}\n"
+                          ".visible .entry stray()\n"
+                          "{\n"
+                          "    .reg .u64 %a;\n"
+                          "    mov.u64 %a, 8;\n"
+                          "    st.global.u64 [%a], %a;\n"
+                          "    ret;\n"
+                          "}\n";
+
+const char *driver_error(int code)
+{
+    const char *name = NULL;
+    if (cu.cuda_error_name && cu.cuda_error_name(code, &name) == CUDA_OK && name)
+        return name;
+    return "an error without a name";
+}
+
+void driver_must(int code, const char *call, const char *file, int line)
+{
+    if (code == CUDA_OK)
+        return;
+    printf("%s:%d: %s: %d %s\n", file, line, call, code, driver_error(code));
+    exit(1);
+}
+
+void driver_load(void)
+{
+#define CUDA_BIND(name, symbol, parameters) {symbol, offsetof(driver, cuda_##name)},
+    static const struct {
+        const char *name;
+        size_t offset;
+    } functions[] = {CUDA_FUNCTIONS(CUDA_BIND)};
+#undef CUDA_BIND
+    const char *named = getenv("PK_CUDA_LIBRARY");
+    void *library = dlopen(named && *named ? named : "libcuda.so.1", RTLD_NOW);
+    int devices = 0;
+    if (!library)
+        gpu_skip("no GPU: %s", dlerror());
+    the_library = library;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *function = dlsym(library, functions[i].name);
+        if (!function)
+            gpu_skip("the driver is too old: it has no %s", functions[i].name);
+        memcpy((char *)&cu + functions[i].offset, &function, sizeof function);
+    }
+    int code = cu.cuda_init(0);
+    if (code == CUDA_OK)
+        code = cu.cuda_device_count(&devices);
+    if (code != CUDA_OK)
+        gpu_skip("no GPU: cuInit, cuDeviceGetCount: %d %s", code, driver_error(code));
+    if (devices == 0)
+        gpu_skip("no GPU: the driver sees none");
+}
+
+void driver_open(void)
+{
+    cuda_context context;
+    driver_load();
+    must(cu.cuda_retain(&context, 0));
+    must(cu.cuda_set_current(context));
+}
+
+void driver_load_kernels(void)
+{
+    cuda_module module;
+    must(cu.cuda_module_load(&module, ptx));
+    must(cu.cuda_module_function(&the_kernels.spin, module, "spin"));
+    must(cu.cuda_module_function(&the_kernels.empty, module, "empty"));
+    must(cu.cuda_module_function(&the_kernels.stray, module, "stray"));
+}
+
+static void spin(cuda_stream stream, uint64_t ns, cuda_memory to, unsigned blocks, unsigned threads)
+{
+    void *arguments[] = {&ns, &to};
+    must(cu.cuda_launch(the_kernels.spin, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, NULL));
+}
+
+void driver_spin(cuda_stream stream, uint64_t ns, cuda_memory memory, size_t index)
+{
+    spin(stream, ns, memory + index * sizeof(spun), 1, 1);
+}
+
+void driver_spin_wide(cuda_stream stream, uint64_t ns, cuda_memory memory, size_t index,
+                      unsigned blocks)
+{
+    spin(stream, ns, memory + index * sizeof(spun), blocks, 1024);
+}
+
+void *driver_function(const char *name)
+{
+    return dlsym(the_library, name);
+}
+
+void driver_launch(cuda_stream stream, cuda_function function)
+{
+    must(cu.cuda_launch(function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+}
+
+/* ---- NCCL ---- */
+
+nccl_functions nccl;
+one_gpu gpus[GPUS_MOST];
+int ranks;
+
+static void bind(void *library, const char *name, void *function)
+{
+    void *address = dlsym(library, name);
+    if (!address)
+        gpu_skip("NCCL has no %s", name);
+    memcpy(function, &address, sizeof address);
+}
+
+void nccl_open(void)
+{
+    const char *named = getenv("PK_NCCL_LIBRARY");
+    void *library = dlopen(named && *named ? named : "libnccl.so.2", RTLD_NOW | RTLD_GLOBAL);
+    if (!library)
+        gpu_skip("there is no libnccl.so.2 (PK_NCCL_LIBRARY names one)");
+    bind(library, "ncclCommInitAll", &nccl.init_all);
+    bind(library, "ncclCommDestroy", &nccl.destroy);
+    bind(library, "ncclGroupStart", &nccl.group_start);
+    bind(library, "ncclGroupEnd", &nccl.group_end);
+    bind(library, "ncclSend", &nccl.send);
+    bind(library, "ncclRecv", &nccl.receive);
+    bind(library, "ncclAllReduce", &nccl.all_reduce);
+}
+
+void nccl_must(int result, const char *what)
+{
+    if (!gpu_check(result == 0, "%s: NCCL's error %d", what, result))
+        exit(gpu_result());
+}
+
+void nccl_make(int devices, size_t bytes)
+{
+    communicator comms[GPUS_MOST];
+    int list[GPUS_MOST];
+    ranks = devices < GPUS_MOST ? devices : GPUS_MOST;
+    for (int i = 0; i < ranks; i++) {
+        list[i] = i;
+        must(cu.cuda_retain(&gpus[i].context, i));
+        must(cu.cuda_set_current(gpus[i].context));
+        must(cu.cuda_stream_create(&gpus[i].stream, CUDA_NON_BLOCKING));
+        must(cu.cuda_memory(&gpus[i].from, bytes));
+        must(cu.cuda_memory(&gpus[i].to, bytes));
+    }
+    nccl_must(nccl.init_all(comms, ranks, list), "ncclCommInitAll");
+    for (int i = 0; i < ranks; i++) {
+        gpus[i].nccl = comms[i];
+        gpus[i].comm = pk_comm_create("NCCL", "all GPUs", 0, i, ranks);
+    }
+}
+
+void nccl_destroy(void)
+{
+    for (int i = 0; i < ranks; i++) {
+        nccl_must(nccl.destroy(gpus[i].nccl), "ncclCommDestroy");
+        pk_comm_destroy(gpus[i].comm);
+    }
+}
+
+void nccl_synchronize(void)
+{
+    for (int i = 0; i < ranks; i++) {
+        must(cu.cuda_set_current(gpus[i].context));
+        must(cu.cuda_stream_synchronize(gpus[i].stream));
+    }
+}
+
+void nccl_group_begins(void)
+{
+    pk_nccl_group_start();
+    nccl_must(nccl.group_start(), "ncclGroupStart");
+}
+
+void nccl_group_ends(void)
+{
+    pk_nccl_group_launch();
+    int result = nccl.group_end();
+    pk_nccl_group_end(result);
+    nccl_must(result, "ncclGroupEnd");
+}
+
+/* ---- the program ---- */
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*test)(int argc, char **argv);
+    } tests[] = {
+        {"status", test_status},   {"threads", test_threads}, {"pairs", test_pairs},
+        {"capture", test_capture}, {"graphs", test_graphs},   {"kernels", test_kernels},
+        {"memory", test_memory},   {"idle", test_idle},       {"launch", test_launch},
+        {"bench", test_bench},     {"anchors", test_anchors}, {"clocks", test_clocks},
+        {"faults", test_faults},   {"holder", test_holder},   {"nccl", test_nccl},
+        {"sweep", test_sweep},     {"train", test_train},
+    };
+    const char *name = argc > 1 ? argv[1] : "";
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+        if (strcmp(name, tests[i].name) == 0)
+            return tests[i].test(argc - 1, argv + 1);
+    gpu_skip("no test is called '%s'", name);
 }

@@ -20,7 +20,8 @@ def check(so, what):
 
 
 def program(build, name, text):
-    path = os.path.join(build, "tests", "gpu", f"gpu-{name}")
+    """What gpu-tests does when it is given that name."""
+    path = os.path.join(build, "tests", "gpu", f"{name}.sh")
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"#!/bin/sh\n{text}\n")
     os.chmod(path, 0o755)
@@ -33,6 +34,9 @@ FIGURE = 'printf "%s\\t%s\\n" {0}.figure "$(date +%s)" >>"$PK_GPU_FIGURES"; echo
 def build_in(folder, name="build"):
     build = os.path.join(folder, name)
     os.makedirs(os.path.join(build, "tests", "gpu"))
+    program(build, "gpu-tests", 'name=$1; shift\nif [ -e "${0%/*}/$name.sh" ]; then exec "${0%/*}/$name.sh" "$@"; fi\n'
+            'echo "skipped: no test is called $name"; exit 77')
+    os.rename(os.path.join(build, "tests", "gpu", "gpu-tests.sh"), os.path.join(build, "tests", "gpu", "gpu-tests"))
     for name in NAMES:
         program(build, name, (PROBE if name == "status" else "") + FIGURE.format(name) + 'echo trace >"$TMPDIR/trace.json"')
     return build
@@ -82,12 +86,12 @@ def check_failures(folder):
     program(build, "pairs", FIGURE.format("pairs") + 'echo kept >"$TMPDIR/pairs.json"; head -c 400000 /dev/zero '
             '>"$TMPDIR/large.json"; exit 1')
     program(build, "capture", 'echo "skipped: for a reason"; exit 77')
-    os.unlink(os.path.join(build, "tests", "gpu", "gpu-kernels"))
+    os.unlink(os.path.join(build, "tests", "gpu", "kernels.sh"))
     done = run(build, ["status", "pairs", "capture", "kernels", "holder"])
     _, became = outcomes(os.path.join(build, "gpu-figures.tsv"))
     check(done.returncode == 1, f"one that fails: {done.returncode}")
     check(became["pairs"].startswith("failed (1)") and became["holder"].startswith("well"), f"one that fails: {became}")
-    check(became["capture"] == "skipped: for a reason" and "gpu-kernels" in became["kernels"], f"skipped: {became}")
+    check(became["capture"] == "skipped: for a reason" and "kernels" in became["kernels"], f"skipped: {became}")
     kept = sorted(os.listdir(os.path.join(build, "gpu-traces", "pairs")))
     check(kept == ["large.json.gz", "pairs.json"], f"traces of one that failed: {kept}")
     check(os.listdir(os.path.join(build, "gpu-traces")) == ["pairs"], "traces of others")

@@ -1,11 +1,14 @@
-/* Messages of the real NCCL between events, by the explicit calls of pk/nccl.h, and what NCCL's
- * profiler interface tells beside them: one GPU sends to itself, against CUPTI's kernels.
- */
+/* NCCL on GPUs: messages between events, and all-reduces from small to large. */
+#include "gpu.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "collectives.h"
-#include "gpu.h"
+/* ---- nccl ---- */
+
+/* Messages of the real NCCL between events, by the explicit calls of pk/nccl.h, and what NCCL's
+ * profiler interface tells beside them: one GPU sends to itself, against CUPTI's kernels. */
 
 enum { MESSAGES = 50 };
 #define MESSAGE_BYTES ((size_t)64 << 20)
@@ -84,10 +87,195 @@ static void on_one_gpu(void)
     compare_with_kernels(&t);
 }
 
-int main(void)
+int test_nccl(int argc, char **argv)
 {
+    (void)argc, (void)argv;
     driver_open();
     nccl_open();
     on_one_gpu();
+    return gpu_result();
+}
+
+/* ---- all-reduces over all GPUs of this machine, from small to large ---- */
+
+/* What a pair of events around each costs, and bandwidths by spans against those of this program's
+ * own loop and of nccl-tests.
+ *
+ * As nccl-tests measure: many in a row, the wall's time of all of them. With and without perfkit's
+ * calls in turns; medians of the ratios. PK_NCCL_TESTS: the folder of all_reduce_perf, if that is
+ * not in the PATH. */
+
+enum { TURNS = 7, EACH = 20, SIZES = 6, FIRST = 8192, FACTOR = 8 };
+#define LARGEST ((size_t)FIRST * FACTOR * FACTOR * FACTOR * FACTOR * FACTOR)
+#define BAR 1.02
+#define BANDWIDTH_BAR 0.02 /* of large messages */
+
+typedef struct row {
+    size_t bytes;
+    double bare, with, ratio; /* ns of one; medians */
+    double spans;             /* the spans' own median */
+} row;
+
+static row rows[SIZES];
+static const char *const names[SIZES] = {"8k", "64k", "512k", "4m", "32m", "256m"};
+
+static void all_reduce(size_t bytes, bool told)
+{
+    size_t n = bytes / 4;
+    if (told)
+        nccl_group_begins();
+    else
+        nccl_must(nccl.group_start(), "ncclGroupStart");
+    for (int i = 0; i < ranks; i++) {
+        one_gpu *g = &gpus[i];
+        if (told)
+            pk_nccl_begin(g->comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, n, -1, g->stream);
+        int result = nccl.all_reduce(nccl_pointer(g->from), nccl_pointer(g->to), n, FLOAT32, SUM,
+                                     g->nccl, g->stream);
+        if (told)
+            pk_nccl_end(g->comm, g->stream, result);
+        else
+            nccl_must(result, "ncclAllReduce");
+    }
+    if (told)
+        nccl_group_ends();
+    else
+        nccl_must(nccl.group_end(), "ncclGroupEnd");
+}
+
+static double loop(size_t bytes, bool told)
+{
+    nccl_synchronize();
+    uint64_t begun = gpu_now();
+    for (int i = 0; i < EACH; i++)
+        all_reduce(bytes, told);
+    nccl_synchronize();
+    return (double)(gpu_now() - begun) / EACH;
+}
+
+static void measure(row *r)
+{
+    double bare[TURNS], with[TURNS], ratio[TURNS];
+    loop(r->bytes, false); /* a warm-up */
+    for (int i = 0; i < TURNS; i++) {
+        bare[i] = loop(r->bytes, false);
+        with[i] = loop(r->bytes, true);
+        ratio[i] = with[i] / bare[i];
+        pk_flush(); /* the pool has its events back */
+    }
+    r->bare = gpu_median(bare, TURNS);
+    r->with = gpu_median(with, TURNS);
+    r->ratio = gpu_median(ratio, TURNS);
+}
+
+static double bandwidth(const row *r, double ns)
+{
+    return (double)r->bytes / ns * 2 * (ranks - 1) / ranks;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const gpu_event *x = a, *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Sizes came one after the other, each as often. */
+static void find_spans(const gpu_trace *t)
+{
+    size_t each = (size_t)TURNS * EACH * (size_t)ranks, count = 0;
+    gpu_event *spans = calloc(t->count + 1, sizeof *spans);
+    double *lengths = calloc(each + 1, sizeof *lengths);
+    for (size_t i = 0; spans && i < t->count; i++)
+        if (gpu_is(&t->events[i], "collective", "NCCL all_reduce"))
+            spans[count++] = t->events[i];
+    if (lengths && gpu_check(count == each * SIZES, "%zu of %zu spans", count, each * SIZES)) {
+        qsort(spans, count, sizeof *spans, by_start);
+        for (size_t r = 0; r < SIZES; r++) {
+            for (size_t i = 0; i < each; i++)
+                lengths[i] = spans[r * each + i].end - spans[r * each + i].start;
+            rows[r].spans = gpu_median(lengths, each);
+        }
+    }
+    free(lengths);
+    free(spans);
+}
+
+static void show(const row *r, const char *name)
+{
+    char key[64];
+    snprintf(key, sizeof key, "sweep.%s", name);
+    gpu_figure(key, "%.1f us, %.2f GB/s; spans %.1f us, %.2f GB/s; with perfkit %.3f x",
+               r->bare / 1e3, bandwidth(r, r->bare), r->spans / 1e3, bandwidth(r, r->spans),
+               r->ratio);
+    gpu_bar(r->ratio <= BAR, "%s: %.3f x with perfkit", name, r->ratio);
+    if (r->bytes >= (size_t)32 << 20) {
+        double off = bandwidth(r, r->spans) / bandwidth(r, r->bare) - 1;
+        gpu_bar(off < BANDWIDTH_BAR && off > -BANDWIDTH_BAR, "%s: %+.2f %%", name, off * 100);
+    }
+}
+
+/* -- against nccl-tests -- */
+
+/* size count type redop root time algbw busbw ... of what is not in place */
+static void compare_line(const char *line)
+{
+    unsigned long long bytes;
+    double us, busbw;
+    if (sscanf(line, "%llu %*u %*s %*s %*s %lf %*f %lf", &bytes, &us, &busbw) != 3)
+        return;
+    for (size_t i = 0; i < SIZES; i++)
+        if (rows[i].bytes == bytes) {
+            char key[64];
+            snprintf(key, sizeof key, "sweep.nccl_tests.%s", names[i]);
+            gpu_figure(key, "%.1f us, %.2f GB/s; spans %+.1f %%", us, busbw,
+                       (bandwidth(&rows[i], rows[i].spans) / busbw - 1) * 100);
+        }
+}
+
+static void compare_with_nccl_tests(void)
+{
+    const char *folder = getenv("PK_NCCL_TESTS");
+    char command[1024], line[512];
+    int lines = 0;
+    snprintf(command, sizeof command,
+             "%s%sall_reduce_perf -b %d -e %zu -f %d -g %d -n 20 -w 5 2>&1", folder ? folder : "",
+             folder ? "/" : "", FIRST, LARGEST, FACTOR, ranks);
+    FILE *output = popen(command, "r");
+    while (output && fgets(line, sizeof line, output)) {
+        const char *at = line + strspn(line, " ");
+        lines += *at >= '0' && *at <= '9';
+        compare_line(at);
+    }
+    int status = output ? pclose(output) : -1;
+    if (status != 0 || lines == 0)
+        gpu_figure("sweep.nccl_tests", "not there: %s ended with %d", "all_reduce_perf", status);
+    else
+        gpu_figure("sweep.nccl_tests", "%d sizes", lines);
+}
+
+int test_sweep(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    int devices = 0;
+    driver_open();
+    nccl_open();
+    must(cu.cuda_device_count(&devices));
+    if (devices < 2)
+        gpu_skip("one GPU: nothing is reduced");
+    const char *path = gpu_start("cuda");
+    gpu_need("cuda");
+    nccl_make(devices, LARGEST);
+    size_t bytes = FIRST;
+    for (size_t i = 0; i < SIZES; i++, bytes *= FACTOR) {
+        rows[i].bytes = bytes;
+        measure(&rows[i]);
+    }
+    nccl_destroy();
+    gpu_check(pk_stop() == PK_OK, "%s", pk_error_message());
+    gpu_trace t = gpu_read_trace(path);
+    find_spans(&t);
+    for (size_t i = 0; i < SIZES; i++)
+        show(&rows[i], names[i]);
+    compare_with_nccl_tests();
     return gpu_result();
 }

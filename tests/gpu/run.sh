@@ -98,12 +98,12 @@ is_wanted() { [ ${#wanted[@]} -eq 0 ] || [[ " ${wanted[*]} " = *" $1 "* ]]; }
 # command NAME - into the array `command`; answers with a reason if there is nothing to run.
 find_command()
 {
-    command=("$build/tests/gpu/gpu-$1")
+    command=("$build/tests/gpu/gpu-tests" "$1")
     if [ -e "$here/$1.py" ]; then
         command=(python3 -B "$here/$1.py")
         have python3 || { echo "skipped: there is no python3"; return 1; }
     elif [ ! -x "${command[0]}" ]; then
-        echo "skipped: $build has no tests/gpu/gpu-$1"
+        echo "skipped: $build has no tests/gpu/gpu-tests"
         return 1
     fi
 }
@@ -175,11 +175,11 @@ all()
 
 . "$here/libraries.sh"
 find_libraries "$build"
-machine=$(timeout 60 "$build/tests/gpu/gpu-status" --probe 2>&1)
+machine=$(timeout 60 "$build/tests/gpu/gpu-tests" status --probe 2>&1)
 case $? in
     0) ;;
     77) printf '%s\n' "$machine"; exit 77 ;; # nothing is noted
-    *) printf 'gpu-status --probe: %s\n' "$machine"; exit 1 ;;
+    *) printf 'gpu-tests status --probe: %s\n' "$machine"; exit 1 ;;
 esac
 mkdir -p "$beside" && touch "$PK_GPU_FIGURES" || exit 1
 commit=$(git -C "$here" log -n 1 --format=%h 2>/dev/null)
