@@ -1,27 +1,32 @@
-/* A program killed at any moment leaves a run that can be read.
- *
- * A victim numbers its regions and writes, next to each end, the number to memory that outlives it.
- * After the kill `pk recover` makes the trace whole; in it every number up to the last one written
- * has to be there, once, in order, with its fields as they were: but for the very last per thread,
- * which may have been on its way.
- */
+/* What is in files at any moment: of who is killed, of who goes on, and on a disk that is full. */
+#include "kit.h"
+#include "trace.h"
+
+#include <pk/pk.h>
+
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include <cmocka.h>
 
-#include <pk/pk.h>
-
-#include "kit.h"
 #include "session/session.h"
-#include "trace.h"
+
+/* ---- a program killed at any moment leaves a run that can be read ---- */
+
+/* A victim numbers its regions and writes, next to each end, the number to memory that outlives
+ * it. After the kill `pk recover` makes the trace whole; in it every number up to the last one
+ * written has to be there, once, in order, with its fields as they were: but for the very last per
+ * thread, which may have been on its way. */
 
 #define THREADS 4
 #define LANES 4 /* victims at a time */
@@ -58,7 +63,7 @@ static uint64_t noted(const uint64_t *at)
     return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 
-/* ---- victims ---- */
+/* -- victims -- */
 
 static const plan *victims_plan;
 
@@ -196,7 +201,7 @@ static void kill_after(const plan *p, const char *path, unsigned us)
     must(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* ---- what is left of them ---- */
+/* -- what is left of them -- */
 
 static bool is_there(const char *path, const char *ending)
 {
@@ -362,7 +367,7 @@ static void within_stop_compressed(void **state)
     kill_many((plan){".json.gz", kit_scaled(20), 20000, 4096, 500, false, stop_for_ever, 0});
 }
 
-int main(int argc, char **argv)
+static int run_kill(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain),       cmocka_unit_test(compressed),
@@ -377,4 +382,272 @@ int main(int argc, char **argv)
     if (shared == MAP_FAILED)
         kit_skip("no memory to share with a child");
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- live ---- */
+
+/* Whoever opens the trace of a program that is still running finds a whole document, at any
+ * moment; after a flush with everything in it that was recorded before. */
+
+static pk_region numbered = PK_REGION("numbered"), other = PK_REGION_OF(PK_IO, "other");
+static pk_counter counter = PK_COUNTER("live.counter", "");
+
+static void record_numbered(uint64_t number)
+{
+    pk_region_begin(&numbered);
+    pk_region_begin(&other);
+    pk_region_end(&other);
+    pk_region_add(&numbered, number, 0);
+    pk_region_end(&numbered);
+}
+
+/* Numbers from 1 on without a gap; the last one. */
+static uint64_t last_number(trace *t, const char *path)
+{
+    uint64_t last = 0;
+    if (!trace_read(t, path) || !trace_nests(t))
+        fail_msg("%s", t->why);
+    for (size_t i = 0; i < t->count; i++)
+        if (strcmp(t->events[i].name, "numbered") == 0 && t->events[i].bytes)
+            assert_int_equal(t->events[i].bytes, ++last);
+    trace_free(t);
+    return last;
+}
+
+static void after_each_flush(const char *path)
+{
+    trace t;
+    uint64_t number = 0, chance = 12345;
+    assert_int_equal(
+        pk_start(pk_options(.trace_path = path, .flush_ms = 3600000, .backends = "none")), PK_OK);
+    for (unsigned i = 0; i < kit_scaled(50); i++) {
+        for (uint64_t n = kit_random(&chance) % 60; n > 0; n--)
+            record_numbered(++number);
+        assert_int_equal(pk_flush(), PK_OK);
+        assert_int_equal(last_number(&t, path), number);
+        assert_false(t.complete || t.has_report);
+    }
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(last_number(&t, path), number);
+    assert_true(t.has_report);
+}
+
+static void flushed(void **state)
+{
+    (void)state;
+    after_each_flush(kit_path("flushed.json"));
+}
+
+static void flushed_compressed(void **state)
+{
+    (void)state;
+    after_each_flush(kit_path("flushed.json.gz"));
+}
+
+/* -- a program that is held at any moment -- */
+
+static uint64_t *returned; /* the last number whose end has returned */
+
+static void *make_noise(void *argument)
+{
+    for (unsigned i = 0;; i++) {
+        pk_region_begin(&other);
+        pk_region_end(&other);
+        if (i % 64 == 0)
+            pk_counter_set(&counter, i);
+        kit_sleep_us(100);
+    }
+    return argument;
+}
+
+static void run_for_ever(const char *path)
+{
+    pthread_t noise;
+    kit_watchdog(240);
+    must_equal(pk_start(pk_options(.trace_path = path, .flush_ms = 10, .backends = "none",
+                                   .ring_records = 4096)),
+               PK_OK);
+    must(pthread_create(&noise, NULL, make_noise, NULL) == 0);
+    for (uint64_t number = 1;; number++) {
+        record_numbered(number);
+        __atomic_store_n(returned, number, __ATOMIC_RELEASE);
+        kit_sleep_us(100);
+    }
+}
+
+/* Held: nobody is inside a write. */
+static void hold_and_look(pid_t child, const char *path, uint64_t *seen)
+{
+    int status;
+    trace t;
+    assert_int_equal(kill(child, SIGSTOP), 0);
+    assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+    assert_true(WIFSTOPPED(status));
+    uint64_t last = last_number(&t, path);
+    assert_true(last >= *seen);
+    assert_true(last <= __atomic_load_n(returned, __ATOMIC_ACQUIRE) + 1);
+    *seen = last;
+    assert_int_equal(kill(child, SIGCONT), 0);
+}
+
+static void look_at(const char *path)
+{
+    int status;
+    uint64_t seen = 0, chance = 99;
+    *returned = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        run_for_ever(path);
+    while (__atomic_load_n(returned, __ATOMIC_ACQUIRE) == 0 &&
+           waitpid(child, &status, WNOHANG) == 0)
+        kit_sleep_us(100);
+    for (unsigned i = 0; i < kit_scaled(50); i++) {
+        kit_sleep_us((unsigned)(kit_random(&chance) % 15000));
+        hold_and_look(child, path, &seen);
+    }
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(seen > 0);
+}
+
+static void held(void **state)
+{
+    (void)state;
+    look_at(kit_path("held.json"));
+}
+
+static void held_compressed(void **state)
+{
+    (void)state;
+    look_at(kit_path("held.json.gz"));
+}
+
+static int run_live(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flushed),
+        cmocka_unit_test(flushed_compressed),
+        cmocka_unit_test(held),
+        cmocka_unit_test(held_compressed),
+    };
+    returned =
+        mmap(NULL, sizeof *returned, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (returned == MAP_FAILED)
+        kit_skip("no memory to share with a child");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- a disk that is full, a real one ---- */
+
+/* A small tmpfs, mounted where only this process sees it. Two million regions, flushed and stopped
+ * on it and beside it: all are counted, whichever disk it was. How long both take is printed; that
+ * the full one is asked once in a round is tests/unit/test_session.c's. */
+
+#define REGIONS 2000000u
+#define BATCH 100000u
+
+static pk_region region = PK_REGION("region");
+static uint64_t flushed_ns, stopped_ns;
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static pk_counts counts_now(void)
+{
+    pk_counts counts = {.size = sizeof counts};
+    must_equal(pk_get_counts(&counts), PK_OK);
+    return counts;
+}
+
+/* None is dropped: each batch waits until the collector has taken the one before. */
+static void record(unsigned n)
+{
+    for (unsigned done = 0; done < n; done += BATCH) {
+        while (counts_now().recorded < done)
+            usleep(1000);
+        for (unsigned i = 0; i < BATCH; i++)
+            PK_SCOPE(region) {
+            }
+    }
+}
+
+static pk_counts run(const char *file, pk_status wanted, unsigned n)
+{
+    must_equal(pk_start(pk_options(.trace_path = file, .arena_path = "none", .backends = "none",
+                                   .ring_records = 1 << 18)),
+               PK_OK);
+    record(n);
+    uint64_t at = now_ns();
+    must_equal(pk_flush(), wanted);
+    flushed_ns = now_ns() - at;
+    must_equal(pk_stop(), wanted);
+    stopped_ns = now_ns() - at - flushed_ns;
+    pk_counts counts = counts_now();
+    must_equal(counts.dropped, 0);
+    must_equal(counts.recorded, n);
+    must_equal(counts.written + counts.unwritten, n);
+    printf("%u regions, %s: %llu written, flush %.3f s, stop %.3f s\n", n, wanted ? "full" : "room",
+           (unsigned long long)counts.written, (double)flushed_ns * 1e-9,
+           (double)stopped_ns * 1e-9);
+    return counts;
+}
+
+static void mount_small(const char *folder, const char *size)
+{
+    if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        mount("tmpfs", folder, "tmpfs", 0, size))
+        kit_skip("a file system cannot be mounted here (root may)");
+}
+
+static int run_full(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    unsigned n = kit_scaled(REGIONS / BATCH) * BATCH;
+    char full[4200], room[4200], tiny[4200];
+    kit_watchdog(280);
+    snprintf(room, sizeof room, "%s", kit_path("room.json"));
+    must_equal(run(room, PK_OK, n).unwritten, 0);
+    unlink(room);
+    mount_small(kit_folder(), "size=1m");
+    snprintf(full, sizeof full, "%s", kit_path("full.json"));
+    must(run(full, PK_ENOSPC, n).unwritten > 0);
+    unlink(full); /* the next one has room for its head */
+    snprintf(full, sizeof full, "%s", kit_path("full.json.gz"));
+    must(run(full, PK_ENOSPC, n).unwritten > 0);
+    kit_clean();
+    /* The arena finds room for its header and for nothing else. */
+    snprintf(tiny, sizeof tiny, "%s", kit_path("tiny.arena"));
+    must_equal(
+        pk_start(pk_options(.arena_path = tiny, .backends = "none", .ring_records = 1 << 20)),
+        PK_OK);
+    PK_SCOPE(region) {
+    }
+    must_equal(pk_stop(), PK_ENOSPC);
+    must(strstr(pk_error_message(), "nothing could be recorded") != NULL);
+    umount2(kit_folder(), MNT_DETACH);
+    return 0;
+}
+
+/* stress-files NAME [ARGUMENT] */
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } programs[] = {
+        {"kill", run_kill},
+        {"live", run_live},
+        {"full", run_full},
+    };
+    for (size_t i = 0; argc > 1 && i < sizeof programs / sizeof *programs; i++)
+        if (strcmp(argv[1], programs[i].name) == 0)
+            return programs[i].run(argc - 1, argv + 1);
+    return 2;
 }
