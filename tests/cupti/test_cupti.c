@@ -1,5 +1,13 @@
-/* Kernels, copies, calls and waits in the trace, tied to regions, by the mock of libcupti. */
+/* CUPTI's records in a session: what they are joined to, which steps they are in, and when it is
+ * on. */
 #include "scene.h"
+
+#include <math.h>
+#include <time.h>
+
+/* ---- cupti ---- */
+
+/* Kernels, copies, calls and waits in the trace, tied to regions, by the mock of libcupti. */
 
 static pk_region forward = PK_REGION_OF(PK_COMPUTE, "forward"), matmul = PK_REGION("matmul");
 
@@ -354,19 +362,320 @@ static void questions_are_no_waits(void **state)
     json_decref(doc);
 }
 
+#define cupti_test(name) cmocka_unit_test_setup_teardown(name, reset_fake, stop_and_leave)
+
+static const struct CMUnitTest cupti_tests[] = {
+    cupti_test(a_kernel_in_its_region),    cupti_test(ids_tell_calls_apart),
+    cupti_test(copies_sets_and_graphs),    cupti_test(calls),
+    cupti_test(what_overlaps_on_a_stream), cupti_test(waits),
+    cupti_test(waits_for_events),          cupti_test(no_events_unasked),
+    cupti_test(questions_are_no_waits),    cupti_test(regions_told_late),
+    cupti_test(many_threads_and_flushes),  cupti_test(devices_are_described),
+};
+
+/* ---- steps that CUPTI measures ---- */
+
+/* Which ones they are, and that none is done with before CUPTI has told all of it. */
+
+static pk_region steps_forward = PK_REGION("forward");
+
+static void nap(void)
+{
+    struct timespec t = {0, 2000000};
+    nanosleep(&t, NULL);
+}
+
+static void step(void)
+{
+    pk_region_begin(&steps_forward);
+    launch(.kernel = "one", .ns = 50000);
+    launch(.kernel = "two", .ns = 5000);
+    pk_region_end(&steps_forward);
+    nap();
+    fake->finish();
+    pk_step(1);
+}
+
+static const json_t *report_of(const json_t *doc)
+{
+    return member(doc, "perfkitReport");
+}
+
+static const json_t *figure(const json_t *doc, const char *name)
+{
+    const json_t *gpu = json_array_get(member(report_of(doc), "gpus"), 0);
+    return member(member(gpu, "per_step"), name);
+}
+
+static int64_t of(const json_t *object, const char *key)
+{
+    return json_integer_value(member(object, key));
+}
+
+static void all_steps(void **state)
+{
+    (void)state;
+    start_cupti(.report_path = "run.report.json");
+    for (int i = 0; i < 30; i++) {
+        step();
+        if (i % 7 == 0)
+            assert_int_equal(pk_flush(), PK_OK);
+    }
+    json_t *doc = stop_and_load();
+    assert_int_equal(of(member(report_of(doc), "activities"), "late"), 0);
+    assert_true(
+        json_is_true(member(json_array_get(member(report_of(doc), "gpus"), 0), "measured")));
+    /* All but the warm-up: CUPTI came amid the first one. */
+    int64_t steady = 30 - of(member(report_of(doc), "steps"), "warmup");
+    assert_int_equal(of(figure(doc, "kernels"), "count"), steady);
+    assert_int_equal(of(figure(doc, "kernels"), "sum"), 2 * steady);
+    assert_int_equal(of(figure(doc, "short_kernels"), "sum"), steady);
+    const json_t *kernel = json_array_get(member(report_of(doc), "kernels"), 0);
+    assert_string_equal(json_string_value(member(kernel, "name")), "one");
+    assert_string_equal(json_string_value(member(kernel, "region")), "forward");
+    json_decref(doc);
+}
+
+static void a_window_of_steps(void **state)
+{
+    (void)state;
+    assert_int_equal(pk_start(pk_options(.trace_path = "run.json", .report_path = "run.report.json",
+                                         .cupti_steps = "200-204")),
+                     PK_OK);
+    for (int i = 0; i < 240; i++)
+        step();
+    json_t *doc = stop_and_load();
+    assert_int_equal(of(member(report_of(doc), "activities"), "late"), 0);
+    assert_int_equal(of(figure(doc, "kernels"), "count"), 5);
+    assert_int_equal(of(figure(doc, "kernels"), "sum"), 10);
+    assert_int_equal(of(figure(doc, "step"), "count"), 5);
+    json_decref(doc);
+}
+
+static void wait_for_late_records(void **state)
+{
+    (void)state;
+    start_cupti(.report_path = "run.report.json");
+    for (int i = 0; i < 10; i++) {
+        launch(.kernel = "one");
+        nap();
+        pk_step(1);
+    }
+    assert_int_equal(pk_flush(), PK_OK); /* the steps are known, their kernels have not ended */
+    fake->finish();
+    json_t *doc = stop_and_load();
+    assert_int_equal(json_array_size(member(report_of(doc), "kernels")), 1);
+    json_decref(doc);
+}
+
+/* From when till when, in ns. */
+typedef struct times {
+    int64_t start, end;
+} times;
+
+static times times_of(const json_t *event)
+{
+    int64_t start = llround(1000 * json_number_value(member(event, "ts")));
+    return (times){start, start + llround(1000 * json_number_value(member(event, "dur")))};
+}
+
+static int64_t common(times a, times b)
+{
+    int64_t start = a.start > b.start ? a.start : b.start, end = a.end < b.end ? a.end : b.end;
+    return end > start ? end - start : 0;
+}
+
+/* One while a kernel runs on another stream, as far as the machine lets it, and one after that. */
+static void collectives_beside_kernels(void **state)
+{
+    (void)state;
+    start_cupti(.report_path = "run.report.json");
+    launch(.kernel = "first");
+    fake->finish();
+    pk_step(1);
+    launch(.kernel = "gemm", .ns = 20000000);
+    launch(.kernel = "ncclDevKernel_AllReduce", .stream = 20, .ns = 4000000);
+    launch(.kernel = "ncclDevKernel_AllGather", .stream = 20, .ns = 3000000, .delay = 30000000);
+    fake->finish();
+    for (int i = 0; i < 20; i++)
+        nap();
+    pk_step(1);
+    json_t *doc = stop_and_load();
+    times gemm = times_of(the_event(doc, "kernel", "gemm"));
+    times one = times_of(the_event(doc, "kernel", "ncclDevKernel_AllReduce"));
+    times two = times_of(the_event(doc, "kernel", "ncclDevKernel_AllGather"));
+    times step = times_of(the_event(doc, "user_annotation", "ProfilerStep#1"));
+    int64_t hidden = common(one, gemm) + common(two, gemm);
+    assert_int_equal(common(one, step) + common(two, step),
+                     one.end - one.start + two.end - two.start);
+    assert_int_equal(of(figure(doc, "comm"), "sum"), 7000000);
+    assert_int_equal(of(figure(doc, "comm_hidden"), "sum"), hidden);
+    assert_int_equal(of(figure(doc, "comm_exposed"), "sum"), 7000000 - hidden);
+    json_decref(doc);
+}
+
+#define with_fake(test) cmocka_unit_test_setup_teardown(test, reset_fake, stop_and_leave)
+
+static const struct CMUnitTest steps_tests[] = {
+    with_fake(all_steps),
+    with_fake(a_window_of_steps),
+    with_fake(wait_for_late_records),
+    with_fake(collectives_beside_kernels),
+};
+
+/* ---- a range of steps ---- */
+
+/* CUPTI is on for them, somewhat ahead, and not otherwise. */
+
+static pk_region window_forward = PK_REGION("forward");
+static char names[64][16];
+static int steps;
+
+#define start_window(...)                                                                          \
+    (steps = 0,                                                                                    \
+     assert_int_equal(pk_start(pk_options(.trace_path = "run.json", __VA_ARGS__)), PK_OK))
+
+/* A step with a kernel that is named after it. */
+static void window_step(void)
+{
+    char *name = names[steps % 64];
+    snprintf(name, sizeof names[0], "k%d", steps++);
+    pk_region_begin(&window_forward);
+    launch(.kernel = name);
+    pk_region_end(&window_forward);
+    nap();
+    pk_step(1);
+    fake->finish();
+}
+
+static void step_until(int n)
+{
+    while (steps < n)
+        window_step();
+}
+
+static bool records(void)
+{
+    return __atomic_load_n(&fake->enabled, __ATOMIC_RELAXED) >> CUPTI_ACTIVITY_KIND_RUNTIME & 1;
+}
+
+/* The collector is as far as that: it may have been kept waiting. */
+static void await(bool on)
+{
+    for (int i = 0; i < 10000 && records() != on; i++)
+        nap();
+    assert_int_equal(records(), on);
+}
+
+static void await_status(const char *words)
+{
+    for (int i = 0; i < 10000 && strcmp(status().reason, words) != 0; i++)
+        nap();
+    assert_string_equal(status().reason, words);
+}
+
+static void expect_kernels(const json_t *doc, int first, int last)
+{
+    char name[16];
+    for (int i = 0; i < steps; i++) {
+        snprintf(name, sizeof name, "k%d", i);
+        size_t count = count_of_cat(doc, "kernel", name);
+        if (count != (size_t)(i >= first && i <= last))
+            fail_msg("%zu kernels of step %d", count, i);
+    }
+    assert_int_equal(count_of_cat(doc, "cuda_runtime", NULL), last - first + 1);
+    assert_int_equal(count_of_cat(doc, "ac2g", NULL), 2 * (last - first + 1));
+}
+
+static void only_these_steps(void **state)
+{
+    (void)state;
+    start_window(.cupti_steps = "12-14");
+    assert_string_equal(status().reason, "waiting for its steps");
+    assert_string_equal(fake->log, ""); /* it is anybody's until then */
+    step_until(11);
+    await(true); /* before the first of them begins */
+    step_until(20);
+    await(false);
+    step_until(30);
+    await_status("its steps are over");
+    assert_non_null(strstr(fake->log, "unsubscribe"));
+    step_until(35);
+    json_t *doc = stop_and_load();
+    expect_kernels(doc, 12, 14);
+    for (int i = 12; i <= 14; i++)
+        assert_string_equal(text_of(the_event(doc, "kernel", names[i]), "region"), "forward");
+    assert_int_equal(fake->forced, 1);
+    json_decref(doc);
+}
+
+static void from_the_first_step_on(void **state)
+{
+    (void)state;
+    setenv("PK_CUPTI_STEPS", "0-1", 1);
+    start_window(.backends = "-nvtx");
+    await(true);
+    step_until(9);
+    json_t *doc = stop_and_load();
+    /* The collector may have come too late for what was before it, not for what was behind. */
+    for (int i = 2; i < 9; i++)
+        assert_int_equal(count_of_cat(doc, "kernel", names[i]), 0);
+    assert_int_equal(count_of_cat(doc, "kernel", "k1"), 1);
+    json_decref(doc);
+}
+
+static void a_session_that_ends_within(void **state)
+{
+    (void)state;
+    start_window(.cupti_steps = "3-100");
+    step_until(2);
+    await(true);
+    step_until(6);
+    json_t *doc = stop_and_load();
+    expect_kernels(doc, 3, 5);
+    json_decref(doc);
+}
+
+static void steps_that_never_come(void **state)
+{
+    (void)state;
+    start_window(.cupti_steps = "1000000000-2000000000");
+    step_until(5);
+    assert_int_equal(pk_flush(), PK_OK);
+    json_t *doc = stop_and_load();
+    expect_kernels(doc, 1, 0);
+    assert_string_equal(fake->log, "");
+    json_decref(doc);
+}
+
+static void lists_that_exclude_it(void **state)
+{
+    (void)state;
+    start_window(.cupti_steps = "0-9", .backends = "-cupti");
+    assert_string_equal(status().reason, "not asked for");
+    assert_int_equal(pk_stop(), PK_OK);
+    start_window(.cupti_steps = "0-9", .backends = "none");
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_string_equal(fake->log, "");
+    start_window(.cupti_steps = "0-9", .backends = "nvtx"); /* beside what is named */
+    await(true);
+}
+
+#define window_test(name) cmocka_unit_test_setup_teardown(name, reset_fake, stop_and_leave)
+
+static const struct CMUnitTest window_tests[] = {
+    window_test(only_these_steps),           window_test(from_the_first_step_on),
+    window_test(a_session_that_ends_within), window_test(steps_that_never_come),
+    window_test(lists_that_exclude_it),
+};
+
 int main(int argc, char **argv)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, reset_fake, stop_and_leave)
-    const struct CMUnitTest tests[] = {
-        test(a_kernel_in_its_region),    test(ids_tell_calls_apart),
-        test(copies_sets_and_graphs),    test(calls),
-        test(what_overlaps_on_a_stream), test(waits),
-        test(waits_for_events),          test(no_events_unasked),
-        test(questions_are_no_waits),    test(regions_told_late),
-        test(many_threads_and_flushes),  test(devices_are_described),
-    };
     if (argc < 2)
         return 2;
     open_fake(argv[1]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(cupti_tests, NULL, NULL);
+    failed += cmocka_run_group_tests(steps_tests, NULL, NULL);
+    failed += cmocka_run_group_tests(window_tests, NULL, NULL);
+    return failed;
 }
