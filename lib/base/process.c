@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
@@ -26,6 +27,33 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/processors.h"
+
+/* ---- which processor it is ---- */
+
+#define INFO_BYTES 8192 /* of the first processor, its flags included */
+
+bool pki_cpu_info(const char *root, const char *key, char *out, size_t size)
+{
+    char path[PATH_MAX], text[INFO_BYTES];
+    out[0] = '\0';
+    return snprintf(path, sizeof path, "%s/proc/cpuinfo", root) < PATH_MAX &&
+           pki_small_file(path, text, sizeof text) > 0 &&
+           pki_small_file_field(text, key, out, size) && out[0];
+}
+
+bool pki_cpu_name(const char *root, char *out, size_t size)
+{
+    char maker[16], part[16], variant[16];
+    if (pki_cpu_info(root, "model name", out, size) || pki_cpu_info(root, "Model", out, size))
+        return true;
+    if (!pki_cpu_info(root, "CPU part", part, sizeof part))
+        return false;
+    pki_cpu_info(root, "CPU implementer", maker, sizeof maker);
+    bool known = pki_cpu_info(root, "CPU variant", variant, sizeof variant);
+    snprintf(out, size, "implementer %s part %s%s%s", maker, part, known ? " variant " : "",
+             known ? variant : "");
+    return true;
+}
 
 /* ---- the machine that the process runs on; what is not known is "" or 0 ---- */
 

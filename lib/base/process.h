@@ -47,6 +47,13 @@ typedef struct pki_host {
 /* Reads files of /proc and asks uname: some 50 us. */
 void pki_host_read(pki_host *m);
 
+/* What /proc/cpuinfo says behind this word, of the first processor. */
+bool pki_cpu_info(const char *root, const char *key, char *out, size_t size);
+
+/* The processor's name: a model, or of ARM's, whose kernels give no name, the numbers of who has
+ * made it and of which part it is. */
+bool pki_cpu_name(const char *root, char *out, size_t size);
+
 /* ---- what an executable says of its making ---- */
 
 typedef struct pki_executable {

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/files.h"
+#include "base/process.h"
 #include "pki_pmc.h"
 
 /* ---- what the kernel's files say of processors and of who had them ---- */
@@ -91,32 +92,6 @@ static uint64_t number_of(const char *text, const char *key)
     uint64_t value = 0;
     pki_small_file_number(text, key, &value);
     return value;
-}
-
-/* ---- which processor it is ---- */
-
-#define INFO_BYTES 8192 /* of the first processor, its flags included */
-
-bool pki_cpu_info(const char *root, const char *key, char *out, size_t size)
-{
-    char text[INFO_BYTES];
-    out[0] = '\0';
-    return read_text(root, text, sizeof text, "/proc/cpuinfo") &&
-           pki_small_file_field(text, key, out, size) && out[0];
-}
-
-bool pki_cpu_name(const char *root, char *out, size_t size)
-{
-    char maker[16], part[16], variant[16];
-    if (pki_cpu_info(root, "model name", out, size) || pki_cpu_info(root, "Model", out, size))
-        return true;
-    if (!pki_cpu_info(root, "CPU part", part, sizeof part))
-        return false;
-    pki_cpu_info(root, "CPU implementer", maker, sizeof maker);
-    bool known = pki_cpu_info(root, "CPU variant", variant, sizeof variant);
-    snprintf(out, size, "implementer %s part %s%s%s", maker, part, known ? " variant " : "",
-             known ? variant : "");
-    return true;
 }
 
 /* ---- threads ---- */

@@ -20,13 +20,6 @@ typedef struct pki_cpus {
     uint64_t bits[PKI_CPUS_MOST / 64];
 } pki_cpus;
 
-/* What /proc/cpuinfo says behind this word, of the first processor. */
-bool pki_cpu_info(const char *root, const char *key, char *out, size_t size);
-
-/* The processor's name: a model, or of ARM's, whose kernels give no name, the numbers of who has
- * made it and of which part it is. */
-bool pki_cpu_name(const char *root, char *out, size_t size);
-
 /* "0-3,8" */
 pki_cpus pki_cpus_in(const char *list);
 unsigned pki_cpus_count(const pki_cpus *set);

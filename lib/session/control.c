@@ -370,23 +370,10 @@ static void last_rounds(pki_session *s)
 
 static pk_status write_reports(pki_session *s)
 {
-    pki_summary summary;
     char *line = NULL;
     size_t n = 0;
-    pk_status status = PK_OK;
     pthread_mutex_lock(&pki_drain_lock);
-    if (!pki_job_wants_summary(s)) {
-        status = PK_OK;
-    } else if (pki_run_summarise(s, &summary)) {
-        status = pki_job_stop(s, &summary);
-        if (s->writing)
-            line = pki_report_line(&summary, &n);
-        if (s->writing && !line && !status)
-            status = pki_fail(PK_ENOMEM, "no memory for the report in the trace");
-        pki_summary_finish(&summary);
-    } else {
-        status = pki_fail(PK_ENOMEM, "no memory for the report");
-    }
+    pk_status status = pki_report_stop(s, &line, &n);
     pki_drain_close(s, line, n);
     pthread_mutex_unlock(&pki_drain_lock);
     free(line);

@@ -9,7 +9,7 @@ here=$source/tests/install
 # What builds perfkit does so at the same place each time: a compiler's cache knows sources by their paths, too.
 folder=$build/tests/install/$case
 case $case in
-    deb | musl | subproject) rm -rf "$folder" && mkdir -p "$folder" ;;
+    core | deb | musl | subproject) rm -rf "$folder" && mkdir -p "$folder" ;;
     *) folder=$(mktemp -d) ;;
 esac
 trap 'rm -rf "$folder"' EXIT
@@ -223,6 +223,38 @@ run_cmake()
     PK_REPORT_PATH=- made/with-alloc 2>&1 | grep '^  allocated, from .*libc\.'
     readelf -d made/with-pk_static | none 'NEEDED.*libpk'
     [ -z "$(pkg-config --variable=nccl_export pk)" ] || nm -D made/with-pk_static | grep ncclProfiler_v6
+}
+
+# The core alone: small, it records, and what it lacks it refuses by name.
+run_core()
+{
+    meson setup made "$source" -Dservices= -Dtools=false -Dtests=false -Dbench=false -Dexamples=false -Dshared=false \
+        -Dcuda=disabled -Dcupti=disabled -Dnvtx=disabled -Dnccl=disabled -Dmpi=disabled >log 2>&1 || { cat log; return 1; }
+    meson compile -C made pk:static_library >log 2>&1 || { cat log; return 1; }
+    compile -O2 -I"$source/include" -Imade/include "$here/consumer.c" -o core made/lib/libpk.a -lm -lz -ldl -pthread
+    ./core
+    grep -q '"work"' consumer.json
+    local text
+    text=$(size core | awk 'NR == 2 { print $1 }')
+    echo "$text bytes of text"
+    [ "$text" -le 350000 ]
+    cat >asks.c <<'END'
+#include <pk/pk.h>
+#include <stdio.h>
+int main(void)
+{
+    pk_status status = pk_start(NULL);
+    printf("%s: %s\n", pk_status_name(status), status ? pk_error_message() : "");
+    return status == PK_OK ? pk_stop() != PK_OK : 0;
+}
+END
+    compile -I"$source/include" asks.c -o asks made/lib/libpk.a -lm -lz -ldl -pthread
+    local asked
+    for asked in REPORT_PATH=r HISTORY_STEPS=9 WINDOWS_PATH=w METRICS_PATH=m COSTS=io GOODPUT_PATH=g JOB_PATH=j HANG_SECONDS=9; do
+        env "PK_$asked" ./asks | grep -E "^PK_ENOTSUP: ${asked%%=*}: this build of perfkit has no" -i
+    done
+    PK_CAPTURE=slow=1.2 ./asks | grep "PK_CAPTURE: this build of perfkit has no captures"
+    ./asks | grep PK_OK
 }
 
 # Through a wrap, and installed from there; what it has installed goes again.

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/processors.h"
 #include "measure/costs/sums.h"
 #include "measure/overhead.h"

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "base/process.h"
 #include "base/processors.h"
 #include "base/text.h"
 

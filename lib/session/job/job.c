@@ -142,19 +142,9 @@ static pk_status stop_with_part(const pki_session *s, const pki_summary *summary
     return status || waiting.ranks ? status : write_pending();
 }
 
-bool pki_job_wants_summary(const pki_session *s)
-{
-    return s->writing || s->config.report[0] || s->config.job[0];
-}
-
 pk_status pki_job_stop(pki_session *s, const pki_summary *summary)
 {
-    const pki_config *c = &s->config;
-    pk_status part = PK_OK;
-    if (c->job[0] && !s->job_has_it)
-        part = stop_with_part(s, summary);
-    pk_status report = pki_report_file(summary, c->report, c->report_json);
-    return part ? part : report;
+    return s->config.job[0] && !s->job_has_it ? stop_with_part(s, summary) : PK_OK;
 }
 
 /* ---- a process that ends ---- */

@@ -15,10 +15,7 @@
 #include "measure/summary.h"
 #include "session/session.h"
 
-/* Will anybody read the session's report? Without a file for it, a trace or a job nobody does. */
-bool pki_job_wants_summary(const pki_session *s);
-
-/* Of a session that stops: its report, and its part of the job's file. Under the control lock. */
+/* Of a session that stops: its part of the job's file. Under the control lock. */
 pk_status pki_job_stop(pki_session *s, const pki_summary *summary);
 
 /* Where the part of a rank goes that nobody gathers; PATH_MAX bytes. False: it is longer. rank -1:

@@ -22,12 +22,14 @@ pk_status pki_report_check(const char *path);
 /* path "": nowhere; "-": text on stderr. */
 pk_status pki_report_file(const pki_summary *summary, const char *path, bool json);
 
+/* Of a session that stops, under the control and the drain lock: its report, its part of the job's
+ * file, and where a trace is written the JSON report on one line, for its end, in a block of its
+ * own. Nothing is summed up that nobody reads. */
+pk_status pki_report_stop(pki_session *session, char **line, size_t *bytes);
+
 /* A report in memory, in a block of its own; NULL without memory. */
 typedef int pki_report_function(const pki_summary *summary, FILE *file);
 char *pki_report_as(pki_report_function *report, const pki_summary *summary, size_t *bytes);
-
-/* The JSON report on one line, in a block of its own; NULL without memory. */
-char *pki_report_line(const pki_summary *summary, size_t *bytes);
 
 /* ---- machine and build, for the report and for captures ---- */
 
