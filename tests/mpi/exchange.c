@@ -1,5 +1,5 @@
 /* Messages of which a call has both: sent and received in one (MPI_Sendrecv and its like), found
- * and then received (MPI_Mprobe, MPI_Improbe). Each round another rank of 4 comes late. exchange.py
+ * and then received (MPI_Mprobe, MPI_Improbe). Each round another rank of 4 comes late. ranks.py
  * knows what is sent to whom. */
 #include <mpi.h>
 
