@@ -124,7 +124,7 @@ void pki_nvtx_narrow(char *out, size_t size, const wchar_t *wide);
 
 void pki_nvtx_domains_after_fork(void);
 
-/* ---- nvtx/payload.c ---- */
+/* ---- what comes with a range ---- */
 
 /* Sizes of C's types, in the order of NVTX_PAYLOAD_ENTRY_TYPE_*; the first is the list's own. */
 extern const nvtxPayloadEntryTypeInfo_t pki_nvtx_types[NVTX_PAYLOAD_ENTRY_TYPE_INFO_ARRAY_SIZE];

@@ -1,10 +1,53 @@
-/* streams.c - what NCCL tells, version by version, and what is in trace and report afterwards.
- *
- * streams [SHIM] */
-#include "world.h"
+/* What NCCL tells, version by version: streams, graphs, many communicators, and what is in trace
+ * and report afterwards. */
+#include "role.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <sys/wait.h>
+
+/* ---- a session with one communicator, once for each version of the interface ---- */
+
+static void *world;
+
+static int open_world(void **state)
+{
+    (void)state;
+    start_session();
+    world = make_comm("world", 0x1234, 1, 4);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    plugin->finalize(world);
+    pk_stop();
+    kit_clean();
+    unsetenv("NCCL_PROFILER_PLUGIN");
+    return 0;
+}
+
+#define with_world(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
+
+/* How many groups have failed. argv[1]: the shim, if not empty. */
+static int in_versions(int first, int argc, char **argv, const struct CMUnitTest *tests,
+                       size_t count)
+{
+    int failed = 0;
+    char name[24];
+    shim = argc > 1 && *argv[1] ? argv[1] : NULL;
+    unsetenv("NCCL_PROFILER_PLUGIN");
+    for (version = first; version <= 6; version++) {
+        snprintf(name, sizeof name, "version %d", version);
+        failed += _cmocka_run_group_tests(name, tests, count, NULL, NULL);
+    }
+    return failed;
+}
+
+/* ---- what NCCL tells, version by version, and what is in trace and report afterwards ---- */
+
+/* Streams [SHIM] */
 
 static pk_region backward = PK_REGION_OF(PK_COMPUTE, "backward");
 /* A task then waits for the kernels of its channels. */
@@ -345,7 +388,7 @@ static void forks(void **state)
     assert_non_null(strstr(status(), "1 operations"));
 }
 
-int main(int argc, char **argv)
+static int run_streams(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         with_world(every_collective_once),
@@ -363,4 +406,343 @@ int main(int argc, char **argv)
     };
     setenv("PK_NCCL_PROXY_STEPS", "1", 1);
     return in_versions(2, argc, argv, tests, sizeof tests / sizeof *tests);
+}
+
+/* ---- what NCCL tells of CUDA graphs ---- */
+
+/* Calls that are captured, and what comes of them. From version 5 on, which tells of calls at all.
+ *
+ * graphs [SHIM] */
+
+static pk_region graphs_backward = PK_REGION_OF(PK_COMPUTE, "backward");
+
+/* Captured calls are no operations; each replay is, with a parent that is long gone. */
+static void replays(void **state)
+{
+    (void)state;
+    pk_region_begin(&graphs_backward);
+    void *call = begin(world, .type = COLL_API, .func = "AllReduce", .element = float32,
+                       .count = 10, .captured = true);
+    end(call);
+    pk_region_end(&graphs_backward);
+    for (int i = 0; i < 3; i++) {
+        task(world, call, coll("AllReduce", float32, 10));
+        must(pk_flush() == PK_OK);
+    }
+    for (unsigned i = 0; i < 3 * 16384; i++) { /* the place of the call is others' by now */
+        end(begin(world, .type = GROUP));
+        if (i % 4096 == 0)
+            must(pk_flush() == PK_OK);
+    }
+    task(world, call, coll("AllReduce", float32, 10));
+    json_t *doc = stop_session();
+    assert_int_equal(count_events(doc, "X", "NCCL all_reduce"), 4);
+    assert_null(json_object_get(member(find_event(doc, "NCCL all_reduce"), "args"), "region"));
+    json_decref(doc);
+    assert_int_equal(calls(), 4);
+}
+
+/* A call within a group that is captured, and its task if NCCL makes one amid the capture. */
+static void *capture(int type, const char *func, bool with_task, bool with_round)
+{
+    void *group = begin(world, .type = GROUP_API);
+    void *call = begin(world, .type = type, .parent = group, .func = func, .element = float32,
+                       .count = 10, .captured = true);
+    end(call);
+    if (with_round)
+        must(pk_flush() == PK_OK);
+    if (with_task && type == COLL_API)
+        task(world, call, coll(func, float32, 10));
+    else if (with_task)
+        task(world, call, (says){.type = P2P, .func = func, .element = float32, .count = 10});
+    if (with_round)
+        must(pk_flush() == PK_OK);
+    kit_sleep_us(10);
+    end(group);
+    return call;
+}
+
+/* On one node NCCL makes the task as it captures, when nothing runs, and none at a replay. Where
+ * the network is, or kernels are timed, it makes one at each replay, and none before. */
+static void captures(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        capture(COLL_API, "AllReduce", true, i % 2);
+    capture(P2P_API, "Send", true, false);
+    void *call = capture(COLL_API, "Broadcast", false, true);
+    void *other = capture(COLL_API, "Reduce", false, false);
+    for (int i = 0; i < 3; i++) {
+        task(world, call, coll("Broadcast", float32, 10));
+        task(world, other, coll("Reduce", float32, 10));
+        must(pk_flush() == PK_OK);
+    }
+    json_t *doc = stop_session();
+    assert_int_equal(count_events(doc, "X", "NCCL all_reduce"), 0);
+    assert_int_equal(count_events(doc, "X", "NCCL send"), 0);
+    assert_int_equal(count_events(doc, "X", "NCCL broadcast"), 3);
+    assert_int_equal(count_events(doc, "X", "NCCL reduce"), 3);
+    assert_int_equal(count_events(doc, "X", "AllReduce"), 4); /* the calls are in the trace */
+    json_decref(doc);
+    assert_int_equal(calls(), 6);
+}
+
+static int run_graphs(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {with_world(replays), with_world(captures)};
+    return in_versions(5, argc, argv, tests, sizeof tests / sizeof *tests);
+}
+
+/* ---- what the report has of what NCCL tells ---- */
+
+/* The steps of the slowest operations, the algorithms, and how far a communicator has come that
+ * hangs.
+ *
+ * report [SHIM] */
+
+static pk_region report_backward = PK_REGION_OF(PK_COMPUTE, "backward");
+
+static json_t *comm_of(json_t *report, const char *part)
+{
+    return member(member(report, "comm"), part);
+}
+
+/* Each under its region and its step. */
+static void steps(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        pk_region_begin(&report_backward);
+        collective(world, "AllReduce", 100 + i);
+        pk_region_end(&report_backward);
+        pk_step(1);
+    }
+    json_decref(stop_session());
+    json_t *report = load_document(report_path), *slow = comm_of(report, "slowest"), *row;
+    size_t i;
+    bool seen[4] = {false};
+    assert_int_equal(json_array_size(slow), 4);
+    json_array_foreach(slow, i, row)
+    {
+        json_int_t step = json_integer_value(member(row, "step"));
+        assert_true(json_is_true(member(row, "in_step")));
+        assert_int_equal(json_integer_value(member(row, "bytes")), 4 * (100 + step));
+        assert_string_equal(json_string_value(member(row, "region")), "backward");
+        seen[step] = true;
+    }
+    assert_true(seen[0] && seen[1] && seen[2] && seen[3]);
+    json_decref(report);
+}
+
+static void algorithms(void **state)
+{
+    (void)state;
+    says tree = coll("AllReduce", float32, 1000);
+    tree.algorithm = "TREE";
+    tree.protocol = "SIMPLE";
+    tree.channels = 8;
+    for (int i = 0; i < 3; i++)
+        collective(world, "AllReduce", 1000); /* RING LL128 on 2 */
+    task(world, NULL, tree);
+    json_decref(stop_session());
+    json_t *report = load_document(report_path);
+    json_t *row = json_array_get(comm_of(report, "collectives"), 0);
+    json_t *ways = member(row, "algorithms"), *first = json_array_get(ways, 0);
+    assert_int_equal(json_array_size(ways), 2);
+    assert_string_equal(json_string_value(member(first, "algorithm")), "RING");
+    assert_string_equal(json_string_value(member(first, "protocol")), "LL128");
+    assert_int_equal(json_integer_value(member(first, "calls")), 3);
+    assert_true(json_number_value(member(first, "channels")) == 2);
+    assert_string_equal(json_string_value(member(json_array_get(ways, 1), "algorithm")), "TREE");
+    json_decref(report);
+}
+
+/* The communicator that this session has used: those of earlier ones are in the list, without
+ * calls.
+ */
+static json_t *only_user(json_t *report)
+{
+    json_t *row, *only = NULL;
+    size_t i;
+    json_array_foreach(comm_of(report, "communicators"), i, row)
+    {
+        if (json_integer_value(member(row, "calls")) == 0)
+            continue;
+        assert_null(only);
+        only = row;
+    }
+    assert_non_null(only);
+    return only;
+}
+
+/* Three are handed to NCCL, of which the first is over and the second has begun to move data: while
+ * its task is open, since any round may take it for over without a child. */
+static void a_hang(void **state)
+{
+    (void)state;
+    collective(world, "AllReduce", 1);
+    must(pk_flush() == PK_OK);
+    void *second = begin_collective(world, "AllReduce", 2);
+    begin(world, .type = PROXY_OP, .parent = second);
+    end(second);
+    begin(world, .type = COLL, .func = "AllReduce", .element = float32, .count = 3);
+    must(pk_flush() == PK_OK);
+    json_decref(stop_session());
+    json_t *report = load_document(report_path), *row = only_user(report);
+    json_int_t enqueued = json_integer_value(member(row, "enqueued"));
+    assert_int_equal(json_integer_value(member(row, "started")), enqueued - 1);
+    assert_int_equal(json_integer_value(member(row, "completed")), enqueued - 2);
+    json_decref(report);
+}
+
+/* One that is made, used and finalized again and again is one row, wherever the rounds fall. */
+static void made_anew(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 6; i++) {
+        void *anew = make_comm("anew", 6, 1, 4);
+        collective(anew, "AllReduce", 1);
+        if (i & 1)
+            must(pk_flush() == PK_OK);
+        plugin->finalize(anew);
+        if (i & 2)
+            must(pk_flush() == PK_OK);
+    }
+    json_decref(stop_session());
+    json_t *report = load_document(report_path), *row = only_user(report);
+    assert_int_equal(json_integer_value(member(row, "calls")), 6);
+    json_decref(report);
+}
+
+static void ranks(void **state)
+{
+    (void)state;
+    void *pair = make_comm("pair", 5, 0, 2);
+    collective(world, "AllReduce", 1);
+    collective(pair, "Broadcast", 1);
+    json_t *doc = stop_session();
+    plugin->finalize(pair);
+    json_t *whole = member(find_event(doc, "NCCL all_reduce"), "args");
+    json_t *part = member(find_event(doc, "NCCL broadcast"), "args");
+    const char *list = json_string_value(json_object_get(whole, "Process Group Ranks"));
+    if (version < 4) /* how many there are is not told */
+        assert_null(list);
+    else
+        assert_string_equal(list, "[0, 1, 2, 3]");
+    assert_null(json_object_get(part, "Process Group Ranks"));
+    json_decref(doc);
+}
+
+static int run_report(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {with_world(steps), with_world(algorithms),
+                                       with_world(a_hang), with_world(made_anew),
+                                       with_world(ranks)};
+    setenv("RANK", "1", 1);
+    setenv("WORLD_SIZE", "4", 1);
+    return in_versions(2, argc, argv, tests, sizeof tests / sizeof *tests);
+}
+
+/* ---- many ---- */
+
+/* Sixteen communicators at once, each on a thread of its own, made, used and finalized while the
+ * collector goes its rounds. However the threads fall: what was started is what is counted, of
+ * each of them. A session has fewer events than the pool has places, so none may be dropped.
+ *
+ * many [SHIM [SESSIONS]] */
+
+enum { COMMS = 16, PLACES = 16384 };
+
+static unsigned operations; /* of each communicator */
+static unsigned running;
+static pthread_barrier_t line;
+
+static void *rank(void *number)
+{
+    char name[24];
+    unsigned n = (unsigned)(uintptr_t)number;
+    snprintf(name, sizeof name, "comm %u", n);
+    pthread_barrier_wait(&line);
+    void *context = make_comm(name, 100 + n, 0, 2);
+    for (unsigned i = 0; i < operations; i++)
+        collective(context, i % 2 ? "AllReduce" : "ReduceScatter", 4 + n);
+    plugin->finalize(context);
+    __atomic_sub_fetch(&running, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void play(void)
+{
+    pthread_t threads[COMMS];
+    must(pthread_barrier_init(&line, NULL, COMMS) == 0);
+    running = COMMS;
+    for (unsigned i = 0; i < COMMS; i++)
+        must(pthread_create(&threads[i], NULL, rank, (void *)(uintptr_t)i) == 0);
+    while (__atomic_load_n(&running, __ATOMIC_ACQUIRE) > 0)
+        must(pk_flush() == PK_OK); /* a round, and another */
+    for (unsigned i = 0; i < COMMS; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&line);
+}
+
+/* Of every communicator as many as were started; those of the session before may still be listed,
+ * and have none. */
+static void check(unsigned session)
+{
+    json_t *report = load_document(report_path), *comm;
+    json_t *all = member(member(report, "comm"), "communicators");
+    size_t i, right = 0;
+    json_array_foreach(all, i, comm)
+    {
+        json_int_t calls = json_integer_value(member(comm, "calls"));
+        right += calls == operations;
+        if (calls > 0 && calls != operations)
+            print_error("session %u, %s: %lld of %u\n", session,
+                        json_string_value(member(comm, "name")), (long long)calls, operations);
+    }
+    json_decref(report);
+    assert_int_equal(right, COMMS);
+    assert_int_equal(calls(), COMMS * operations);
+    assert_null(strstr(status(), "dropped"));
+}
+
+static unsigned many_sessions;
+
+static void what_was_started(void **state)
+{
+    (void)state;
+    operations = PLACES / COMMS / (version >= 5 ? 4u : 2u) - 1; /* so many events each */
+    for (unsigned i = 0; i < many_sessions; i++) {
+        start_session();
+        play();
+        assert_int_equal(pk_stop(), PK_OK);
+        check(i);
+        kit_clean();
+        unsetenv("NCCL_PROFILER_PLUGIN");
+    }
+}
+
+static int run_many(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_started)};
+    many_sessions = argc > 2 ? (unsigned)atoi(argv[2]) : kit_scaled(10);
+    return in_versions(4, argc, argv, tests, 1);
+}
+
+/* calls NAME [SHIM] [ARGUMENT] */
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } programs[] = {
+        {"streams", run_streams},
+        {"graphs", run_graphs},
+        {"report", run_report},
+        {"many", run_many},
+    };
+    for (size_t i = 0; argc > 1 && i < sizeof programs / sizeof *programs; i++)
+        if (strcmp(argv[1], programs[i].name) == 0)
+            return programs[i].run(argc - 1, argv + 1);
+    return 2;
 }
