@@ -36,20 +36,22 @@ static void wait_ms(long ms)
 
 static void one_step(unsigned long step)
 {
-    PK_SCOPE(load) {
+    {
+        PK_REGION_SCOPE(load);
         wait_ms(STEP_MS / 5);
     }
-    PK_SCOPE(forward) {
+    {
+        PK_REGION_SCOPE(forward);
         wait_ms(STEP_MS - STEP_MS / 5);
     }
-    if (step == COMPILE_AT)
-        PK_SCOPE(compile) {
-            wait_ms(20 * STEP_MS);
-        }
-    if (step % CHECKPOINT_EACH == 0)
-        PK_SCOPE(checkpoint) {
-            wait_ms(30 * STEP_MS);
-        }
+    if (step == COMPILE_AT) {
+        PK_REGION_SCOPE(compile);
+        wait_ms(20 * STEP_MS);
+    }
+    if (step % CHECKPOINT_EACH == 0) {
+        PK_REGION_SCOPE(checkpoint);
+        wait_ms(30 * STEP_MS);
+    }
     pk_step(1);
 }
 
@@ -60,7 +62,7 @@ int main(int argc, char **argv)
     unsigned long step = 0;
     if (pk_start(pk_options(.hang_seconds = 1, .log = hear, .backends = "none")) != PK_OK)
         return 1;
-    pk_region_limit(&compile, 60);
+    pk_region_set_limit(&compile, 60);
     while (bench_wall_ns() < until)
         one_step(++step);
     printf("%lu steps, %lu checkpoints: %u alarms\n", step, step / CHECKPOINT_EACH, alarms);

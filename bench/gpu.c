@@ -1,6 +1,7 @@
 /* LIBRARY WHAT N: spans of a stream, or bare calls of the driver's, N times on the mock in
  * tests/fake, for a tool that counts instructions (bench/instructions.sh). On a GPU the cost of a
  * span is tests/gpu's to measure: there the driver's own calls are nearly all of it. */
+#include <pk/gpu.h>
 #include <pk/pk.h>
 
 #include <dlfcn.h>

@@ -1,6 +1,7 @@
 /* nccl_wrap.c DOUBLE [WHAT N] - what a collective costs through libpk_nccl, on an NCCL that answers
  * at once and the mock of the driver. The bar: two event records, and 150 ns. With WHAT and N: so
  * many of one kind, for a tool that counts instructions (bench/instructions.sh). */
+#include <pk/gpu.h>
 #include <pk/pk.h>
 
 #include <dlfcn.h>

@@ -22,9 +22,9 @@ static void run_one(uint64_t n)
 
 static void run_c_scope(uint64_t n)
 {
-    for (uint64_t i = 0; i < n; i++)
-        PK_SCOPE(one) {
-        }
+    for (uint64_t i = 0; i < n; i++) {
+        PK_REGION_SCOPE(one);
+    }
 }
 
 static void run_next(uint64_t n)
@@ -111,7 +111,7 @@ static bench_case regions[] = {
     {.name = "begin + end", .run = run_one, .n = PAIRS},
     {.name = "64 regions in rotation", .run = bench_64_run, .n = PAIRS},
     {.name = "next", .run = run_next, .n = PAIRS},
-    {.name = "PK_SCOPE", .run = run_c_scope, .n = PAIRS},
+    {.name = "PK_REGION_SCOPE", .run = run_c_scope, .n = PAIRS},
     {.name = "pk::scope", .run = bench_cpp_scope_run, .n = PAIRS},
 };
 

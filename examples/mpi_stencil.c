@@ -211,25 +211,30 @@ static double update_border(block *b)
 static void take_halos(MPI_Request requests[2 * SIDES])
 {
     int one;
-    PK_SCOPE(arrive)
-        do
-            MPI_Waitany(2 * SIDES, requests, &one, MPI_STATUS_IGNORE);
-        while (one != MPI_UNDEFINED);
+    PK_REGION_SCOPE(arrive);
+    do
+        MPI_Waitany(2 * SIDES, requests, &one, MPI_STATUS_IGNORE);
+    while (one != MPI_UNDEFINED);
 }
 
 static double step(block *b, int blocking)
 {
     MPI_Request requests[2 * SIDES];
     double change = 0, since;
-    PK_SCOPE(source)
+    {
+        PK_REGION_SCOPE(source);
         if (fault.rank == fault.reader)
             be_slow();
-    PK_SCOPE(exchange)
+    }
+    {
+        PK_REGION_SCOPE(exchange);
         for (int side = 0; side < SIDES; side++)
             start_side(b, side, &requests[2 * side]);
+    }
     if (blocking)
         take_halos(requests);
-    PK_SCOPE(inside) {
+    {
+        PK_REGION_SCOPE(inside);
         since = seconds();
         for (int i = 0; i < fault.work; i++)
             change = update(b, 2, b->nx - 1, 2, b->ny - 1);
@@ -237,8 +242,10 @@ static double step(block *b, int blocking)
     }
     if (!blocking)
         take_halos(requests);
-    PK_SCOPE(border)
+    {
+        PK_REGION_SCOPE(border);
         change += update_border(b);
+    }
     double *old = b->now;
     b->now = b->next;
     b->next = old;
@@ -250,9 +257,10 @@ static double run(block *b, int steps, int blocking)
     double all = 0;
     for (int i = 0; i < steps; i++) {
         double mine = step(b, blocking);
-        if (i % EVERY == EVERY - 1)
-            PK_SCOPE(residual)
-                MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, b->comm);
+        if (i % EVERY == EVERY - 1) {
+            PK_REGION_SCOPE(residual);
+            MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, b->comm);
+        }
         pk_step((uint64_t)b->nx * (uint64_t)b->ny);
     }
     return sqrt(all) / b->cells;

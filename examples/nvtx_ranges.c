@@ -47,7 +47,8 @@ int main(void)
         fprintf(stderr, "perfkit: %s\n", pk_error_message());
     for (size_t i = 0; i < STEPS; i++) {
         nvtxRangeId_t prefetch = library_prefetch();
-        PK_SCOPE(forward) {
+        {
+            PK_REGION_SCOPE(forward);
             library_sort(1000 * (i + 1));
         }
         nvtxRangeEnd(prefetch);

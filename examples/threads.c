@@ -36,7 +36,7 @@ static int take_task(void)
 
 static void *work(void *name)
 {
-    pk_thread_name(name); /* in the trace and the report; copied */
+    pk_thread_set_name(name); /* in the trace and the report; copied */
     for (int number; (number = take_task()) >= 0;) {
         PK_REGION_SCOPE(task);
         double sum = 0;

@@ -109,10 +109,11 @@ module pk
 
     public :: pk_start, pk_flush, pk_stop, pk_capture, pk_error_text, pk_version_text, pk_get_counts, pk_backend_live
     public :: pk_region_named, pk_region_variant, pk_region_begin, pk_region_end, pk_region_next, pk_region_add, &
-              pk_region_mark, pk_region_limit, pk_region_stats, pk_stats_quantile
-    public :: pk_step, pk_step_begin, pk_step_kind, pk_step_flops, pk_step_stats, pk_counter_named, pk_counter_set, pk_thread_name
+              pk_region_mark, pk_region_set_limit, pk_region_stats, pk_stats_quantile
+    public :: pk_step, pk_step_begin, pk_step_kind, pk_step_add_flops, pk_step_stats
+    public :: pk_counter_named, pk_counter_set, pk_thread_set_name
     public :: pk_gpu_begin, pk_gpu_end, pk_region_gpu_stats
-    public :: pk_phase_begin, pk_phase_end, pk_checkpoint_done, pk_training_at
+    public :: pk_phase_begin, pk_phase_end, pk_checkpoint_done, pk_training_set_step
 
     integer(c_int), parameter, public :: PK_PHASE_STARTUP = 1, PK_PHASE_COMPILE = 2, PK_PHASE_CHECKPOINT = 3, &
         PK_PHASE_RESTORE = 4, PK_PHASE_EVALUATION = 5
@@ -275,7 +276,7 @@ contains
     end function
 
     ! Names the calling thread in trace and report.
-    subroutine pk_thread_name(name)
+    subroutine pk_thread_set_name(name)
         character(len=*), intent(in) :: name
         call thread_name_c(c_text(name))
     end subroutine

@@ -45,10 +45,10 @@ _add = _c.function("pk_region_add", None, _POINTER, _U64, _U64)
 _named, _counter_named = (_c.function(name, _POINTER, first, _TEXT) for name, first in (
     ("pk_region_named_of", _c.I32), ("pk_counter_named", _TEXT)))
 _variant = _c.function("pk_region_variant", _POINTER, _POINTER, _TEXT, ctypes.c_int64)
-_counter_set, _limit = (_c.function(name, None, _POINTER, _DOUBLE) for name in ("pk_counter_set", "pk_region_limit"))
+_counter_set, _limit = (_c.function(name, None, _POINTER, _DOUBLE) for name in ("pk_counter_set", "pk_region_set_limit"))
 _step, _step_kind = _c.function("pk_step", None, _U64), _c.function("pk_step_kind", None, _TEXT)
 _gpu_begin, _gpu_end = (_c.function("pk_gpu_" + verb, None, _POINTER, _POINTER) for verb in ("begin", "end"))
-_thread_name, _quantile = _c.function("pk_thread_name", None, _TEXT), _c.function("pk_stats_quantile", _U64, _POINTER, _DOUBLE)
+_thread_name, _quantile = _c.function("pk_thread_set_name", None, _TEXT), _c.function("pk_stats_quantile", _U64, _POINTER, _DOUBLE)
 _flush, _stop = (_c.control("pk_" + name, ctypes.c_int) for name in ("flush", "stop"))
 _start, _get_counts, _step_stats = (_c.control("pk_" + name, ctypes.c_int, _POINTER) for name in ("start", "get_counts", "step_stats"))
 _backend_status = _c.control("pk_backend_status", ctypes.c_int, _TEXT, _POINTER)
@@ -229,7 +229,7 @@ def traced(function):
 # ---- steps, counters, what is known ----
 
 step_begin = _c.function("pk_step_begin", None)  # the next step begins here, not where the last one ended
-step_flops = _c.function("pk_step_flops", None, _DOUBLE, _DOUBLE)  # of the step that runs: what the model needs, and what was done
+step_flops = _c.function("pk_step_add_flops", None, _DOUBLE, _DOUBLE)  # of the step that runs: what the model needs, and what was done
 def step(items=0, kind=""):
     """Ends the current step, in which there were so many samples; kind: it was no usual one, but an "evaluation", say."""
     if kind:

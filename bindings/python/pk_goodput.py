@@ -26,7 +26,7 @@ _U64 = ctypes.c_uint64
 
 begin, end = (pk_c.function("pk_phase_" + verb, None, ctypes.c_int) for verb in ("begin", "end"))
 checkpoint_done = pk_c.function("pk_checkpoint_done", None, _U64, _U64)  # steps behind it, and its bytes; 0: unknown
-training_at = pk_c.function("pk_training_at", None, _U64)  # so many steps are behind the training
+training_at = pk_c.function("pk_training_set_step", None, _U64)  # so many steps are behind the training
 
 
 @contextlib.contextmanager

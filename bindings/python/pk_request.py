@@ -43,7 +43,7 @@ _begin = pk_c.function("pk_request_begin", _Request, _POINTER, _U64)
 _schedule, _preempt = (pk_c.function("pk_request_" + verb, None, _POINTER) for verb in ("schedule", "preempt"))
 _prefill, _tokens = (pk_c.function("pk_request_" + what, None, _POINTER, _U64) for what in ("prefill", "tokens"))
 _end = pk_c.function("pk_request_end", None, _POINTER, ctypes.c_int)
-_limits = pk_c.function("pk_request_limits", None, ctypes.c_double, ctypes.c_double)
+_limits = pk_c.function("pk_request_set_limits", None, ctypes.c_double, ctypes.c_double)
 _get_counts = pk_c.control("pk_get_request_counts", ctypes.c_int, _POINTER)
 
 

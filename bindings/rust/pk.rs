@@ -109,7 +109,7 @@ impl Region {
 
     /// How long a call of it may take, in seconds, before the watchdog says that the program hangs.
     pub fn limit(&'static self, seconds: f64) {
-        unsafe { pk_region_limit(self.0.get(), seconds) }
+        unsafe { pk_region_set_limit(self.0.get(), seconds) }
     }
 
     unsafe fn at(raw: *mut raw::Region) -> &'static Region {
@@ -256,7 +256,7 @@ pub fn step_kind(kind: &str) {
 /// Floating-point operations of the step that runs: what the model needs, and what was done (0: as many).
 pub fn step_flops(model: f64, hardware: f64) {
     if started() {
-        unsafe { pk_step_flops_on_(model, hardware) }
+        unsafe { pk_step_add_flops_on_(model, hardware) }
     }
 }
 
@@ -301,7 +301,7 @@ pub fn checkpoint_done(step: u64, bytes: u64) {
 /// The training has `step` steps behind it, and the step that runs is the next one.
 pub fn training_at(step: u64) {
     if started() {
-        unsafe { pk_training_at_on_(step) }
+        unsafe { pk_training_set_step_on_(step) }
     }
 }
 
@@ -331,6 +331,7 @@ impl Counter {
             unit: unit.as_ptr() as *const c_char,
             id: 0,
             reserved: 0,
+            spare: [0; 2],
         }))
     }
 
@@ -357,5 +358,5 @@ macro_rules! counter {
 
 /// Names the calling thread in trace and report.
 pub fn thread_name(name: &str) {
-    unsafe { pk_thread_name(c_text(name).as_ptr()) }
+    unsafe { pk_thread_set_name(c_text(name).as_ptr()) }
 }

@@ -22,6 +22,7 @@ pub struct Counter {
     pub unit: *const c_char,
     pub id: u32,
     pub reserved: u32,
+    pub spare: [u64; 2],
 }
 
 #[repr(C)]
@@ -84,7 +85,7 @@ pub struct Backend {
 }
 
 // What C has (tests/abi); larger ones come with a larger size member.
-const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30344);
+const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 40 && size_of::<Stats>() == 30344);
 const _: () = assert!(size_of::<Options>() == 312 && size_of::<Backend>() == 232 && size_of::<Counts>() == 152);
 
 #[link(name = "pk")]
@@ -99,24 +100,24 @@ extern "C" {
     pub fn pk_region_mark_on_(region: *mut Region);
     pub fn pk_step_on_(items: u64);
     pub fn pk_step_begin_on_();
-    pub fn pk_step_flops_on_(model: f64, hardware: f64);
+    pub fn pk_step_add_flops_on_(model: f64, hardware: f64);
     pub fn pk_step_kind_on_(kind: *const c_char);
     pub fn pk_phase_begin_on_(phase: c_int);
     pub fn pk_phase_end_on_(phase: c_int);
     pub fn pk_checkpoint_done_on_(step: u64, bytes: u64);
-    pub fn pk_training_at_on_(step: u64);
+    pub fn pk_training_set_step_on_(step: u64);
     pub fn pk_counter_set_on_(counter: *mut Counter, value: f64);
     pub fn pk_gpu_begin_on_(region: *mut Region, stream: *mut c_void);
     pub fn pk_gpu_end_on_(region: *mut Region, stream: *mut c_void);
     pub fn pk_region_named_of(kind: c_int, name: *const c_char) -> *mut Region;
     pub fn pk_region_variant(region: *mut Region, key: *const c_char, value: i64) -> *mut Region;
-    pub fn pk_region_limit(region: *mut Region, seconds: f64);
+    pub fn pk_region_set_limit(region: *mut Region, seconds: f64);
     pub fn pk_capture(reason: *const c_char, steps: u32) -> c_int;
     pub fn pk_region_stats(region: *const Region, stats: *mut Stats) -> c_int;
     pub fn pk_region_gpu_stats(region: *const Region, stats: *mut Stats) -> c_int;
     pub fn pk_step_stats(stats: *mut Stats) -> c_int;
     pub fn pk_stats_quantile(stats: *const Stats, q: f64) -> u64;
-    pub fn pk_thread_name(name: *const c_char);
+    pub fn pk_thread_set_name(name: *const c_char);
     pub fn pk_start(options: *const Options) -> c_int;
     pub fn pk_flush() -> c_int;
     pub fn pk_stop() -> c_int;

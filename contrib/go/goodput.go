@@ -1,6 +1,6 @@
 package pk
 
-// #include <pk/pk.h>
+// #include <pk/goodput.h>
 import "C"
 
 // Phase is what the training waits for (pk/goodput.h).
@@ -40,6 +40,6 @@ func CheckpointDone(step, bytes uint64) {
 // TrainingAt says that the training has so many steps behind it, and that the step that runs is the next one.
 func TrainingAt(step uint64) {
 	if Started() {
-		C.pk_training_at_on_(C.uint64_t(step))
+		C.pk_training_set_step_on_(C.uint64_t(step))
 	}
 }

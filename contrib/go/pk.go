@@ -100,7 +100,7 @@ func (r Region) Variant(key string, value int64) Region {
 
 // Limit says how long a call of it may take, in seconds, before the watchdog says that the program hangs.
 func (r Region) Limit(seconds float64) {
-	C.pk_region_limit(r.c, C.double(seconds))
+	C.pk_region_set_limit(r.c, C.double(seconds))
 }
 
 // Scope is an open region. It belongs to the goroutine that began it.
@@ -226,7 +226,7 @@ func StepKind(kind string) {
 // StepFlops tells floating-point operations of the step that runs: what the model needs, and what was done (0: as many).
 func StepFlops(model, hardware float64) {
 	if Started() {
-		C.pk_step_flops_on_(C.double(model), C.double(hardware))
+		C.pk_step_add_flops_on_(C.double(model), C.double(hardware))
 	}
 }
 
@@ -298,7 +298,7 @@ func GetBackend(name string) (Backend, error) {
 func ThreadName(name string) {
 	text := C.CString(name)
 	defer C.free(unsafe.Pointer(text))
-	C.pk_thread_name(text)
+	C.pk_thread_set_name(text)
 }
 
 // Version is that of the library in use.

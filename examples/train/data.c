@@ -380,7 +380,8 @@ static bool stall(loader *l)
 {
     enum { STALL_STEPS = 8, LEAST_MS = 50 };
     bool open = false;
-    PK_SCOPE(stalled_region) {
+    {
+        PK_REGION_SCOPE(stalled_region);
         uint64_t wait = STALL_STEPS * queue_kept_mean(l->queue);
         open = queue_drain(l->queue) &&
                queue_sleep(l->queue, wait > LEAST_MS * 1000000u ? wait : LEAST_MS * 1000000u);
@@ -392,18 +393,20 @@ static bool load(loader *l, uint64_t number)
 {
     batch *b = NULL;
     bool good = true;
-    PK_SCOPE(full_region) {
+    {
+        PK_REGION_SCOPE(full_region);
         b = queue_claim(l->queue);
     }
-    if (b && l->options.slow_ms)
-        PK_SCOPE(slow_region) {
-            good = queue_sleep(l->queue, slowness(l));
-        }
+    if (b && l->options.slow_ms) {
+        PK_REGION_SCOPE(slow_region);
+        good = queue_sleep(l->queue, slowness(l));
+    }
     if (b && good && l->options.slow_step && number == l->options.slow_step)
         good = stall(l);
     if (!b || !good)
         return false;
-    PK_SCOPE(read_region) {
+    {
+        PK_REGION_SCOPE(read_region);
         good = fill(l, number, b);
     }
     if (good)
@@ -414,7 +417,7 @@ static bool load(loader *l, uint64_t number)
 static void *run(void *argument)
 {
     loader *l = argument;
-    pk_thread_name("loader");
+    pk_thread_set_name("loader");
     uint64_t number = l->options.first;
     while (load(l, number))
         number++;

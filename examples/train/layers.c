@@ -200,15 +200,14 @@ void norm_forward(const norm *values, const norm_cache *cache, size_t tokens, co
                   real *y)
 {
     size_t dim = values->dim;
-    PK_SCOPE(norm_region) {
-        for (size_t t = 0; t < tokens; t++, x += dim, y += dim) {
-            real mean = mean_of(dim, x);
-            real scale = 1 / sqrt(variance_of(dim, x, mean) + (real)1e-5);
-            for (size_t i = 0; i < dim; i++)
-                y[i] = (x[i] - mean) * scale * values->gain[i] + values->bias[i];
-            cache->mean[t] = mean;
-            cache->scale[t] = scale;
-        }
+    PK_REGION_SCOPE(norm_region);
+    for (size_t t = 0; t < tokens; t++, x += dim, y += dim) {
+        real mean = mean_of(dim, x);
+        real scale = 1 / sqrt(variance_of(dim, x, mean) + (real)1e-5);
+        for (size_t i = 0; i < dim; i++)
+            y[i] = (x[i] - mean) * scale * values->gain[i] + values->bias[i];
+        cache->mean[t] = mean;
+        cache->scale[t] = scale;
     }
 }
 
@@ -237,11 +236,10 @@ void norm_backward(const norm *values, const norm *gradients, const norm_cache *
                    size_t tokens, const real *x, const real *dy, real *dx)
 {
     size_t dim = values->dim;
-    PK_SCOPE(norm_back_region) {
-        for (size_t t = 0; t < tokens; t++)
-            token_backward(values, gradients, cache->mean[t], cache->scale[t], x + t * dim,
-                           dy + t * dim, dx + t * dim);
-    }
+    PK_REGION_SCOPE(norm_back_region);
+    for (size_t t = 0; t < tokens; t++)
+        token_backward(values, gradients, cache->mean[t], cache->scale[t], x + t * dim,
+                       dy + t * dim, dx + t * dim);
 }
 
 /* ---- from bytes to vectors ---- */
@@ -253,13 +251,12 @@ void embedding_forward(const embedding *values, size_t batch, size_t seq, const 
                        real *y)
 {
     size_t dim = values->dim;
-    PK_SCOPE(embedding_region) {
-        for (size_t t = 0; t < batch * seq; t++) {
-            const real *byte = values->byte + bytes[t] * dim;
-            const real *position = values->position + t % seq * dim;
-            for (size_t i = 0; i < dim; i++)
-                y[t * dim + i] = byte[i] + position[i];
-        }
+    PK_REGION_SCOPE(embedding_region);
+    for (size_t t = 0; t < batch * seq; t++) {
+        const real *byte = values->byte + bytes[t] * dim;
+        const real *position = values->position + t % seq * dim;
+        for (size_t i = 0; i < dim; i++)
+            y[t * dim + i] = byte[i] + position[i];
     }
 }
 
@@ -267,14 +264,13 @@ void embedding_backward(const embedding *gradients, size_t batch, size_t seq, co
                         const real *dy)
 {
     size_t dim = gradients->dim;
-    PK_SCOPE(embedding_back_region) {
-        for (size_t t = 0; t < batch * seq; t++) {
-            real *byte = gradients->byte + bytes[t] * dim;
-            real *position = gradients->position + t % seq * dim;
-            for (size_t i = 0; i < dim; i++) {
-                byte[i] += dy[t * dim + i];
-                position[i] += dy[t * dim + i];
-            }
+    PK_REGION_SCOPE(embedding_back_region);
+    for (size_t t = 0; t < batch * seq; t++) {
+        real *byte = gradients->byte + bytes[t] * dim;
+        real *position = gradients->position + t % seq * dim;
+        for (size_t i = 0; i < dim; i++) {
+            byte[i] += dy[t * dim + i];
+            position[i] += dy[t * dim + i];
         }
     }
 }
@@ -336,16 +332,15 @@ void attention_forward(const attention *values, const attention_cache *cache, si
                        size_t seq, const real *x, real *y)
 {
     size_t tokens = batch * seq;
-    PK_SCOPE(attention_region) {
-        memset(cache->qkv, 0, tokens * 3 * values->dim * sizeof(real));
-        linear_forward(&attention_region, &values->qkv, tokens, x, cache->qkv);
-        for (size_t s = 0; s < batch; s++)
-            for (size_t i = 0; i < values->heads; i++) {
-                head h = head_at(values, seq, s, i);
-                head_forward(&h, cache);
-            }
-        linear_forward(&attention_region, &values->out, tokens, cache->mixed, y);
-    }
+    PK_REGION_SCOPE(attention_region);
+    memset(cache->qkv, 0, tokens * 3 * values->dim * sizeof(real));
+    linear_forward(&attention_region, &values->qkv, tokens, x, cache->qkv);
+    for (size_t s = 0; s < batch; s++)
+        for (size_t i = 0; i < values->heads; i++) {
+            head h = head_at(values, seq, s, i);
+            head_forward(&h, cache);
+        }
+    linear_forward(&attention_region, &values->out, tokens, cache->mixed, y);
 }
 
 /* From the gradient of the probabilities to that of the scores, in place. */
@@ -393,20 +388,19 @@ void attention_backward(const attention *values, const attention *gradients,
                         size_t batch, size_t seq, const real *x, const real *dy, real *dx)
 {
     size_t tokens = batch * seq;
-    PK_SCOPE(attention_back_region) {
-        linear_backward(&attention_back_region, &values->out, &gradients->out, tokens, cache->mixed,
-                        dy, scratch->mixed);
-        for (size_t s = 0; s < batch; s++)
-            for (size_t i = 0; i < values->heads; i++) {
-                head h = head_at(values, seq, s, i);
-                values_backward(&h, cache, scratch);
-                softmax_backward(seq, 1 / sqrt((real)h.size),
-                                 cache->probabilities + h.probabilities, scratch->scores);
-                scores_backward(&h, cache, scratch);
-            }
-        linear_backward(&attention_back_region, &values->qkv, &gradients->qkv, tokens, x,
-                        scratch->qkv, dx);
-    }
+    PK_REGION_SCOPE(attention_back_region);
+    linear_backward(&attention_back_region, &values->out, &gradients->out, tokens, cache->mixed, dy,
+                    scratch->mixed);
+    for (size_t s = 0; s < batch; s++)
+        for (size_t i = 0; i < values->heads; i++) {
+            head h = head_at(values, seq, s, i);
+            values_backward(&h, cache, scratch);
+            softmax_backward(seq, 1 / sqrt((real)h.size), cache->probabilities + h.probabilities,
+                             scratch->scores);
+            scores_backward(&h, cache, scratch);
+        }
+    linear_backward(&attention_back_region, &values->qkv, &gradients->qkv, tokens, x, scratch->qkv,
+                    dx);
 }
 
 /* ---- the block's two-layer network ---- */
@@ -430,24 +424,22 @@ static void gelu(size_t n, real *x, real *slope)
 void mlp_forward(const mlp *values, const mlp_cache *cache, size_t tokens, const real *x, real *y)
 {
     size_t hidden = tokens * values->up.out;
-    PK_SCOPE(mlp_region) {
-        memset(cache->active, 0, hidden * sizeof(real));
-        linear_forward(&mlp_region, &values->up, tokens, x, cache->active);
-        gelu(hidden, cache->active, cache->slope);
-        linear_forward(&mlp_region, &values->down, tokens, cache->active, y);
-    }
+    PK_REGION_SCOPE(mlp_region);
+    memset(cache->active, 0, hidden * sizeof(real));
+    linear_forward(&mlp_region, &values->up, tokens, x, cache->active);
+    gelu(hidden, cache->active, cache->slope);
+    linear_forward(&mlp_region, &values->down, tokens, cache->active, y);
 }
 
 void mlp_backward(const mlp *values, const mlp *gradients, const mlp_cache *cache, size_t tokens,
                   const real *x, const real *dy, real *dx, real *hidden)
 {
-    PK_SCOPE(mlp_back_region) {
-        linear_backward(&mlp_back_region, &values->down, &gradients->down, tokens, cache->active,
-                        dy, hidden);
-        for (size_t i = 0; i < tokens * values->up.out; i++)
-            hidden[i] *= cache->slope[i];
-        linear_backward(&mlp_back_region, &values->up, &gradients->up, tokens, x, hidden, dx);
-    }
+    PK_REGION_SCOPE(mlp_back_region);
+    linear_backward(&mlp_back_region, &values->down, &gradients->down, tokens, cache->active, dy,
+                    hidden);
+    for (size_t i = 0; i < tokens * values->up.out; i++)
+        hidden[i] *= cache->slope[i];
+    linear_backward(&mlp_back_region, &values->up, &gradients->up, tokens, x, hidden, dx);
 }
 
 /* ---- cross-entropy ---- */
@@ -473,7 +465,8 @@ static double predict(size_t classes, size_t target, real *logits)
 double loss_forward_backward(size_t tokens, size_t classes, const uint8_t *target, real *logits)
 {
     double sum = 0;
-    PK_SCOPE(loss_region) {
+    {
+        PK_REGION_SCOPE(loss_region);
         for (size_t t = 0; t < tokens; t++) {
             real *row = logits + t * classes;
             sum -= predict(classes, target[t], row);

@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     catch_signals();
     if (!start_session(&o))
         return BAD_INPUT;
-    pk_thread_name("trainer");
+    pk_thread_set_name("trainer");
     int status = train(&o);
     stop_session();
     return status;

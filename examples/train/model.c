@@ -256,13 +256,14 @@ double model_forward(model *m, const uint8_t *input, const uint8_t *target)
     const weights *w = &m->parameters.value;
     size_t layers = m->shape.layers, seq = m->shape.seq, tokens = m->batch * seq;
     embedding_forward(&w->embedding, m->batch, seq, input, m->blocks[0].stream);
-    for (size_t i = 0; i < layers; i++)
-        PK_SCOPE(*m->forward[i]) {
-            real *out = i + 1 < layers ? m->blocks[i + 1].stream : m->stream;
-            block_forward(&w->blocks[i], &m->blocks[i], m->batch, seq, out);
-        }
+    for (size_t i = 0; i < layers; i++) {
+        PK_REGION_SCOPE(*m->forward[i]);
+        real *out = i + 1 < layers ? m->blocks[i + 1].stream : m->stream;
+        block_forward(&w->blocks[i], &m->blocks[i], m->batch, seq, out);
+    }
     norm_forward(&w->last, &m->last, tokens, m->stream, m->normed);
-    PK_SCOPE(head_region) {
+    {
+        PK_REGION_SCOPE(head_region);
         memset(m->logits, 0, tokens * VOCABULARY * sizeof(real));
         linear_forward(&head_region, &w->head, tokens, m->normed, m->logits);
     }
@@ -290,16 +291,17 @@ void model_backward(model *m, const uint8_t *input)
     const weights *w = &m->parameters.value, *g = &m->parameters.gradient;
     const model_scratch *s = &m->scratch;
     size_t tokens = m->batch * m->shape.seq;
-    PK_SCOPE(head_backward_region) {
+    {
+        PK_REGION_SCOPE(head_backward_region);
         linear_backward(&head_backward_region, &w->head, &g->head, tokens, m->normed, m->logits,
                         s->normed);
     }
     memset(s->stream, 0, tokens * m->shape.dim * sizeof(real));
     norm_backward(&w->last, &g->last, &m->last, tokens, m->stream, s->normed, s->stream);
-    for (size_t i = m->shape.layers; i-- > 0;)
-        PK_SCOPE(*m->backward[i]) {
-            block_backward(m, i);
-        }
+    for (size_t i = m->shape.layers; i-- > 0;) {
+        PK_REGION_SCOPE(*m->backward[i]);
+        block_backward(m, i);
+    }
     embedding_backward(&g->embedding, m->batch, m->shape.seq, input, s->stream);
 }
 
@@ -319,7 +321,8 @@ static double norm_of(size_t count, const real *x)
 /* Returns by what the gradient is to be multiplied. */
 static double clip(const adamw *o, const parameters *p, double *length)
 {
-    PK_SCOPE(clip_region) {
+    {
+        PK_REGION_SCOPE(clip_region);
         *length = norm_of(p->count, p->gradients);
         pk_region_add(&clip_region, p->count * sizeof(real), 2 * p->count);
     }
@@ -354,7 +357,8 @@ double adamw_update(const adamw *o, parameters *p, double learning_rate, uint64_
                    .correction2 = (real)(1 / (1 - pow(o->beta2, t))),
                    .epsilon = (real)o->epsilon,
                    .rate = (real)learning_rate};
-    PK_SCOPE(update_region) {
+    {
+        PK_REGION_SCOPE(update_region);
         for (size_t i = 0; i < p->tensor_count; i++) {
             const tensor *w = &p->tensors[i];
             s.shrink = w->decays ? (real)(1 - learning_rate * o->decay) : 1;

@@ -59,22 +59,20 @@ static void tell_next(double loss)
     int next = (here.rank + 1) % here.size, before = (here.rank + here.size - 1) % here.size;
     double theirs = 0;
     MPI_Request receipt;
-    PK_SCOPE(neighbour_region) {
-        MPI_Irecv(&theirs, 1, MPI_DOUBLE, before, 0, MPI_COMM_WORLD, &receipt);
-        MPI_Send(&loss, 1, MPI_DOUBLE, next, 0, MPI_COMM_WORLD);
-        MPI_Wait(&receipt, MPI_STATUS_IGNORE);
-    }
+    PK_REGION_SCOPE(neighbour_region);
+    MPI_Irecv(&theirs, 1, MPI_DOUBLE, before, 0, MPI_COMM_WORLD, &receipt);
+    MPI_Send(&loss, 1, MPI_DOUBLE, next, 0, MPI_COMM_WORLD);
+    MPI_Wait(&receipt, MPI_STATUS_IGNORE);
 }
 
 static void average(parameters *p)
 {
     MPI_Datatype type = sizeof(real) == sizeof(double) ? MPI_DOUBLE : MPI_FLOAT;
     real part = (real)1 / (real)here.size;
-    PK_SCOPE(average_region) {
-        MPI_Allreduce(MPI_IN_PLACE, p->gradients, (int)p->count, type, MPI_SUM, MPI_COMM_WORLD);
-        for (size_t i = 0; i < p->count; i++)
-            p->gradients[i] *= part;
-    }
+    PK_REGION_SCOPE(average_region);
+    MPI_Allreduce(MPI_IN_PLACE, p->gradients, (int)p->count, type, MPI_SUM, MPI_COMM_WORLD);
+    for (size_t i = 0; i < p->count; i++)
+        p->gradients[i] *= part;
 }
 
 static void communicate(parameters *p, double loss)
@@ -172,7 +170,7 @@ static int run(const options *o)
 {
     if (!start_session(o))
         return BAD_INPUT;
-    pk_thread_name("trainer");
+    pk_thread_set_name("trainer");
     int status = train(o);
     pk_stop();
     return status;

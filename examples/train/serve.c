@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include <pk/pk.h>
+#include <pk/request.h>
 
 #include "model.h"
 #include "layers.h"
@@ -188,7 +189,7 @@ static void generate(void)
 
 static void *serve(void *none)
 {
-    pk_thread_name("server");
+    pk_thread_set_name("server");
     while (next_batch()) {
         uint64_t tokens = 0;
         for (unsigned i = 0; i < SLOTS; i++)
@@ -343,7 +344,7 @@ int main(int argc, char **argv)
         return 2;
     parameters_randomise(&reader->parameters, 1);
     parameters_randomise(&writer->parameters, 2);
-    pk_request_limits(number(argc, argv, "--ttft", 0), number(argc, argv, "--tpot", 0));
+    pk_request_set_limits(number(argc, argv, "--ttft", 0), number(argc, argv, "--tpot", 0));
     for (const char *load = loads; load && !failed; load = strchr(load, ','))
         failed = run(fmax(atof(load += *load == ','), 0.001));
     model_destroy(reader);

@@ -1,5 +1,6 @@
 #include "trainer.h"
 
+#include <pk/goodput.h>
 #include <pk/pk.h>
 
 #include <errno.h>
@@ -117,7 +118,8 @@ static bool checkpoint_save(const char *path, const checkpoint_state *state, con
     bool good = false;
     if (!name_part(part, sizeof(part), path))
         return false;
-    PK_SCOPE(save_region) {
+    {
+        PK_REGION_SCOPE(save_region);
         header h = describe(state, p);
         h.checksum = checksum(p);
         good = write_file(part, &h, p) && rename(part, path) == 0;
@@ -291,7 +293,7 @@ bool trainer_init(trainer *t, const options *o)
                  create_model(t) && (!o->resume || resume(t)) && start_loader(t);
     /* What has been done before is known now: steps that an earlier run had made beyond it, and
      * lost, are told apart from new ones. */
-    pk_training_at(t->step);
+    pk_training_set_step(t->step);
     return ready;
 }
 
@@ -306,7 +308,8 @@ void trainer_finish(trainer *t)
 static const batch *wait_for_batch(trainer *t)
 {
     const batch *b = NULL;
-    PK_SCOPE(wait_region) {
+    {
+        PK_REGION_SCOPE(wait_region);
         b = loader_next(t->loader);
     }
     return b;
@@ -419,13 +422,12 @@ typedef struct progress {
 static void print_progress(const trainer *t, progress *last)
 {
     /* A region that is used in one place needs no declaration. */
-    PK_SCOPE_NAMED("progress") {
-        double now = seconds_now(), steps = (double)(t->step - last->step);
-        double rate = steps * (double)tokens_per_step(t) / (now - last->since);
-        printf("step %5" PRIu64 " of %" PRIu64 "  loss %.4f  %6.0f tokens/s\n", t->step,
-               t->options->steps, last->loss / steps, rate);
-        *last = (progress){.step = t->step, .since = now};
-    }
+    PK_REGION_SCOPE_NAMED("progress");
+    double now = seconds_now(), steps = (double)(t->step - last->step);
+    double rate = steps * (double)tokens_per_step(t) / (now - last->since);
+    printf("step %5" PRIu64 " of %" PRIu64 "  loss %.4f  %6.0f tokens/s\n", t->step,
+           t->options->steps, last->loss / steps, rate);
+    *last = (progress){.step = t->step, .since = now};
 }
 
 static bool finish_step(const trainer *t, const step_result *result, progress *last, bool final)
@@ -452,7 +454,7 @@ bool trainer_run(trainer *t, const volatile sig_atomic_t *stop)
             return false;
         /* All that belongs to the step is done, the checkpoint included: the next one begins here.
          * The number of tokens gives the report its throughput. */
-        pk_step_flops(operations, 0);
+        pk_step_add_flops(operations, 0);
         pk_step(tokens_per_step(t));
     }
     return true;

@@ -227,10 +227,10 @@ typedef struct pk_bench_result {
     uint32_t queued; /* 1: a sample's launches waited in the stream for the last of them, so the
                         samples are the device's own time; 0: `note` says why not */
     uint32_t bound;  /* a pk_bench_bound */
-    uint32_t clock_low, clock_high; /* MHz of the device's processors while it was measured; 0:
-                                       nobody tells (no NVML) */
-    uint64_t throttled;             /* samples that are marked so */
-    uint8_t *marks;                 /* of each sample: bits of pk_bench_mark; NULL: not of a GPU */
+    uint32_t clock_low_mhz, clock_high_mhz; /* of the device's processors while it was measured; 0:
+                                               nobody tells (no NVML) */
+    uint64_t throttled;                     /* samples that are marked so */
+    uint8_t *marks; /* of each sample: bits of pk_bench_mark; NULL: not of a GPU */
 } pk_bench_result;
 
 /* Measures fn(arg), one iteration per call. options NULL: defaults; result NULL: only runs it.
@@ -265,7 +265,8 @@ typedef struct pk_bench_run pk_bench_run;
                                                    0,                                              \
                                                    0,                                              \
                                                    0,                                              \
-                                                   0};                                             \
+                                                   0,                                              \
+                                                   {0, 0}};                                        \
     PK_BENCH_AT_LOAD_ static void pk_bench_register_##name(void)                                   \
     {                                                                                              \
         pk_bench_register_(&pk_bench_entry_##name);                                                \
@@ -353,7 +354,7 @@ PK_API void *pk_bench_user(const pk_bench_run *bench);      /* options->user */
 PK_API void pk_bench_set_work(pk_bench_run *bench, uint64_t bytes, uint64_t flops, uint64_t items);
 
 /* A word or two beside the figures. */
-PK_API void pk_bench_label(pk_bench_run *bench, const char *label);
+PK_API void pk_bench_set_label(pk_bench_run *bench, const char *label);
 
 /* Adds to a figure of your own, in this sample. The result has the median over samples of the sum
  * over threads. At most 16 names of 31 bytes; more are left out and counted in note. */

@@ -19,6 +19,7 @@ typedef struct pk_bench_axis {
     uint32_t count;
     const int64_t *values;
     struct pk_bench_axis *next;
+    uint64_t spare[2]; /* 0; for later versions */
 } pk_bench_axis;
 
 enum {
@@ -37,6 +38,7 @@ typedef struct pk_bench_entry {
     const struct pk_bench_options *fixed;
     struct pk_bench_axis *axes;
     struct pk_bench_entry *next;
+    uint64_t spare[2]; /* 0; for later versions */
 } pk_bench_entry;
 
 PK_API void pk_bench_register_(pk_bench_entry *entry);
@@ -84,8 +86,8 @@ PK_API void pk_bench_attach_(pk_bench_entry *entry, pk_bench_axis *axis);
                       __VA_ARGS__)
 #define PK_BENCH_AXIS_AT_(name, key, kind, values, axis, attach, ...)                              \
     static const int64_t values[] = {__VA_ARGS__};                                                 \
-    static pk_bench_axis axis = {key, kind, (uint32_t)(sizeof values / sizeof *values), values,    \
-                                 0};                                                               \
+    static pk_bench_axis axis = {key,    kind, (uint32_t)(sizeof values / sizeof *values),         \
+                                 values, 0,    {0, 0}};                                            \
     PK_BENCH_AT_LOAD_ static void attach(void)                                                     \
     {                                                                                              \
         pk_bench_attach_(&pk_bench_entry_##name, &axis);                                           \

@@ -29,11 +29,15 @@ typedef struct pk_counter {
     const char *unit; /* shown with the values; NULL or "" for a bare number */
     uint32_t id;      /* 0 until first used */
     uint32_t reserved;
+    uint64_t spare[2]; /* 0; for later versions */
 } pk_counter;
 
 #define PK_COUNTER(name, unit)                                                                     \
     {                                                                                              \
-        (name), (unit), 0, 0                                                                       \
+        (name), (unit), 0, 0,                                                                      \
+        {                                                                                          \
+            0, 0                                                                                   \
+        }                                                                                          \
     }
 
 PK_API PK_INLINE void pk_counter_set(pk_counter *counter, double value);

@@ -14,7 +14,7 @@
  *     the compiler. With optimisation (-O1 and more) the code is what it would be without the
  *     calls, and regions and counters that are static take no memory; without it empty calls
  *     remain.
- *   - Scopes (PK_REGION_SCOPE, PK_SCOPE, PK_FUNCTION, PK_GPU_SCOPE, pk.hpp's) are plain blocks.
+ *   - Scopes (PK_REGION_SCOPE, PK_FUNCTION, PK_GPU_SCOPE, pk.hpp's) are plain blocks.
  *   - Answers: PK_OK; 0 for figures; structures are zero behind their size. pk_error_message is "",
  *     pk_version "disabled". Pointers that are never NULL point to one that does nothing.
  *     pk_backend_status says in words that this is a program without perfkit.
@@ -74,11 +74,6 @@ PK_API const char *pk_error_message(void)
     return "";
 }
 
-PK_API pk_status pk_fail_(pk_status status, const char *sentence)
-{
-    return status;
-}
-
 PK_API const char *pk_version(void)
 {
     return "disabled";
@@ -108,13 +103,13 @@ PK_API pk_status pk_stop(void)
     return PK_OK;
 }
 
-PK_API pk_status pk_get_counts(pk_counts *counts)
+PK_API pk_status(pk_get_counts)(pk_counts *counts)
 {
     PK_DISABLE_ZERO_(counts);
     return PK_OK;
 }
 
-PK_API pk_status pk_backend_status(const char *name, pk_backend_info *info)
+PK_API pk_status(pk_backend_status)(const char *name, pk_backend_info *info)
 {
     PK_DISABLE_ZERO_(info);
     if (info && info->size >= sizeof *info)
@@ -122,20 +117,13 @@ PK_API pk_status pk_backend_status(const char *name, pk_backend_info *info)
     return PK_OK;
 }
 
-PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options)
-{
-    return PK_OK;
-}
-
-PK_API void pk_thread_name(const char *name) {}
-PK_API void pk_say_(int32_t rank, const char *sentence) {}
+PK_API void pk_thread_set_name(const char *name) {}
 #endif
 
 #ifdef PK_DISABLE_REGION_
 #undef PK_DISABLE_REGION_
 /* No variable: clang would give others other registers. */
 #define PK_REGION_SCOPE_AT_(region, scope) (void)&(region)
-#define PK_SCOPE_AS_(region, scope, once) for (int once = ((void)&(region), 1); once; once = 0)
 
 PK_API void pk_region_begin(pk_region *region) {}
 PK_API void pk_region_end(pk_region *region) {}
@@ -154,7 +142,7 @@ PK_API pk_region *pk_region_named_of(pk_kind kind, const char *name)
     return pk_region_named(name);
 }
 
-PK_API void pk_region_limit(pk_region *region, double seconds) {}
+PK_API void pk_region_set_limit(pk_region *region, double seconds) {}
 
 PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value)
 {
@@ -167,7 +155,7 @@ PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t 
 PK_API void pk_step(uint64_t items) {}
 PK_API void pk_step_begin(void) {}
 PK_API void pk_step_kind(const char *kind) {}
-PK_API void pk_step_flops(double model, double hardware) {}
+PK_API void pk_step_add_flops(double model, double hardware) {}
 PK_API double pk_transformer_flops(uint64_t n, uint64_t l, uint64_t h, uint64_t q, uint64_t t)
 {
     return 0;
@@ -179,7 +167,7 @@ PK_API double pk_transformer_flops(uint64_t n, uint64_t l, uint64_t h, uint64_t 
 PK_API void pk_phase_begin(pk_phase phase) {}
 PK_API void pk_phase_end(pk_phase phase) {}
 PK_API void pk_checkpoint_done(uint64_t step, uint64_t bytes) {}
-PK_API void pk_training_at(uint64_t step) {}
+PK_API void pk_training_set_step(uint64_t step) {}
 #endif
 
 #ifdef PK_DISABLE_SPAN_
@@ -193,7 +181,7 @@ PK_API pk_span pk_span_begin(pk_region *region, uint64_t id)
 
 PK_API void pk_span_mark(pk_span *span, pk_region *region) {}
 PK_API void pk_span_end(pk_span *span) {}
-PK_API pk_status pk_get_span_counts(pk_span_counts *counts)
+PK_API pk_status(pk_get_span_counts)(pk_span_counts *counts)
 {
     PK_DISABLE_ZERO_(counts);
     return PK_OK;
@@ -214,8 +202,8 @@ PK_API void pk_request_prefill(pk_request *request, uint64_t tokens) {}
 PK_API void pk_request_tokens(pk_request *request, uint64_t count) {}
 PK_API void pk_request_preempt(pk_request *request) {}
 PK_API void pk_request_end(pk_request *request, pk_request_outcome outcome) {}
-PK_API void pk_request_limits(double ttft_seconds, double tpot_seconds) {}
-PK_API pk_status pk_get_request_counts(pk_request_counts *counts)
+PK_API void pk_request_set_limits(double ttft_seconds, double tpot_seconds) {}
+PK_API pk_status(pk_get_request_counts)(pk_request_counts *counts)
 {
     PK_DISABLE_ZERO_(counts);
     return PK_OK;
@@ -268,7 +256,7 @@ PK_API pk_status(pk_region_gpu_stats)(const pk_region *region, pk_stats *stats)
     return PK_OK;
 }
 
-PK_API pk_status pk_get_gpu_counts(pk_gpu_counts *counts)
+PK_API pk_status(pk_get_gpu_counts)(pk_gpu_counts *counts)
 {
     PK_DISABLE_ZERO_(counts);
     return PK_OK;
@@ -286,13 +274,13 @@ PK_API pk_comm *pk_comm_create(const char *library, const char *name, uint64_t i
     __builtin_memcpy(&comm, &address, sizeof comm);
     return comm;
 }
-PK_API void pk_comm_peers(pk_comm *comm, const int32_t *ranks, int32_t count) {}
+PK_API void pk_comm_set_peers(pk_comm *comm, const int32_t *ranks, int32_t count) {}
 PK_API void pk_comm_destroy(pk_comm *comm) {}
 PK_API void pk_comm_call(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_type type,
                          uint64_t count, int32_t peer)
 {
 }
-PK_API void pk_comm_tag(pk_region *region, int32_t tag) {}
+PK_API void pk_comm_set_tag(pk_region *region, int32_t tag) {}
 
 PK_API pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type type,
                                      uint64_t count, int32_t peer)
@@ -303,7 +291,7 @@ PK_API pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type 
 }
 
 PK_API void pk_comm_correct(pk_comm_request *request, uint64_t bytes, int32_t peer) {}
-PK_API void pk_comm_tag_request(pk_comm_request *request, int32_t tag) {}
+PK_API void pk_comm_set_request_tag(pk_comm_request *request, int32_t tag) {}
 PK_API void pk_comm_finish(pk_comm_request *request, uint64_t waited_ns) {}
 #endif
 

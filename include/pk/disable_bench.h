@@ -67,7 +67,7 @@ PK_API void pk_bench_end(pk_bench_run *bench) {}
 PK_API void pk_bench_pause(pk_bench_run *bench) {}
 PK_API void pk_bench_resume(pk_bench_run *bench) {}
 PK_API void pk_bench_add_time(pk_bench_run *bench, double ns) {}
-PK_API void pk_bench_label(pk_bench_run *bench, const char *label) {}
+PK_API void pk_bench_set_label(pk_bench_run *bench, const char *label) {}
 PK_API void pk_bench_give_up(pk_bench_run *bench, pk_bench_outcome outcome, const char *reason) {}
 PK_API void pk_bench_set_work(pk_bench_run *bench, uint64_t bytes, uint64_t flops, uint64_t items)
 {

@@ -5,7 +5,7 @@
  *     pk_phase_begin(PK_PHASE_RESTORE);
  *     uint64_t done = load_checkpoint();       // steps that the checkpoint has behind it
  *     pk_phase_end(PK_PHASE_RESTORE);
- *     pk_training_at(done);                    // 0: from the beginning
+ *     pk_training_set_step(done);                    // 0: from the beginning
  *     for (;;) {
  *         ... a step ...
  *         if (++done % 1000 == 0) {
@@ -62,7 +62,7 @@ PK_API PK_INLINE void pk_checkpoint_done(uint64_t step, uint64_t bytes);
 
 /* The training has completed `step` steps, and the step that runs is the next one. Without this
  * call it is unknown which steps were done before, so none counts as recomputed. */
-PK_API PK_INLINE void pk_training_at(uint64_t step);
+PK_API PK_INLINE void pk_training_set_step(uint64_t step);
 
 /* ---- below: how it is done ---- */
 
@@ -71,7 +71,7 @@ PK_API PK_INLINE void pk_training_at(uint64_t step);
 PK_API void pk_phase_begin_on_(pk_phase phase);
 PK_API void pk_phase_end_on_(pk_phase phase);
 PK_API void pk_checkpoint_done_on_(uint64_t step, uint64_t bytes);
-PK_API void pk_training_at_on_(uint64_t step);
+PK_API void pk_training_set_step_on_(uint64_t step);
 
 PK_INLINE void pk_phase_begin(pk_phase phase)
 {
@@ -91,10 +91,10 @@ PK_INLINE void pk_checkpoint_done(uint64_t step, uint64_t bytes)
         pk_checkpoint_done_on_(step, bytes);
 }
 
-PK_INLINE void pk_training_at(uint64_t step)
+PK_INLINE void pk_training_set_step(uint64_t step)
 {
     if (PK_ON_)
-        pk_training_at_on_(step);
+        pk_training_set_step_on_(step);
 }
 
 #endif /* PK_DISABLE */

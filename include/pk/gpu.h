@@ -94,7 +94,7 @@ PK_API pk_status pk_region_gpu_stats(const pk_region *region, pk_stats *stats);
 /* Accounting of the session's spans. After pk_stop, begun == recorded + dropped + skipped + lost.
  * Before, begun is larger by the spans that are open or not yet read. */
 typedef struct pk_gpu_counts {
-    uint32_t size;     /* sizeof(pk_gpu_counts), set by the caller */
+    uint32_t size;     /* sizeof(pk_gpu_counts); pk_get_gpu_counts(...) sets it */
     uint32_t contexts; /* that spans were begun in */
     uint64_t begun;    /* begins outside captures, plus spans of replays */
     uint64_t recorded; /* in the trace and in the distributions */
@@ -131,6 +131,15 @@ PK_API pk_status pk_get_gpu_counts(pk_gpu_counts *counts);
     (pk_gpu_graph_launching)((exec), (graph), pk_gpu_stream_(stream))
 
 #define pk_region_gpu_stats(region, stats) (pk_region_gpu_stats)((region), pk_stats_sized_(stats))
+
+#define pk_get_gpu_counts(counts) (pk_get_gpu_counts)(pk_gpu_counts_sized_(counts))
+
+static inline pk_gpu_counts *pk_gpu_counts_sized_(pk_gpu_counts *counts)
+{
+    if (counts)
+        counts->size = sizeof *counts;
+    return counts;
+}
 
 /* The caller's default stream: different from one file of a program to another, hence static. */
 static inline void *pk_gpu_stream_(void *stream)

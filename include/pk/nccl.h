@@ -4,7 +4,7 @@
  *
  *     pk_comm *world = pk_comm_create("NCCL", "world", hash, rank, ranks);
  *
- *     pk_nccl_begin(world, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, count, -1, stream);
+ *     pk_nccl_begin(world, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, count, -1, stream);
  *     ncclResult_t result = table->all_reduce(send, recv, count, ncclFloat, ncclSum, comm, stream);
  *     pk_nccl_end(world, stream, result);
  *

@@ -224,8 +224,8 @@ typedef struct pk_options {
      * 99th percentile of the step and of the innermost open region, if that is more. perfkit says
      * so through the log function and in the arena (`pk where` shows it), with each thread's open
      * regions; it never ends the program. Regions of kind PK_IO may take any time, and those with a
-     * limit as long as that (pk_region_limit). The watchdog is a thread that wakes twice a second
-     * at most. 1 .. 604800; 0: no watchdog. */
+     * limit as long as that (pk_region_set_limit). The watchdog is a thread that wakes twice a
+     * second at most. 1 .. 604800; 0: no watchdog. */
     uint32_t hang_seconds;
 
     /* A command for /bin/sh, run when the program hangs (hang_seconds), with the same %-fields. It

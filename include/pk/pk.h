@@ -1,4 +1,4 @@
-/* pk/pk.h - all of perfkit but the C++ wrapper (pk/pk.hpp) and benchmarks (pk/bench.h).
+/* pk/pk.h - what most programs need: a session, regions, steps, counters and their statistics.
  *
  *     #include <pk/pk.h>
  *
@@ -15,6 +15,12 @@
  *
  *     cc hello.c $(pkg-config --cflags --libs pk)
  *
+ * By an include of their own: pk/gpu.h (streams of a GPU), pk/comm.h and pk/nccl.h (collectives),
+ * pk/span.h and pk/request.h (what begins on one thread and ends on another), pk/goodput.h (a
+ * training over its restarts), pk/bench.h (benchmarks), and for C++ pk/pk.hpp.
+ *
+ * Units:   times are in ns unless a name says something else (_seconds, _ms, _ticks), sizes in
+ *          bytes.
  * Threads, failure and cost: see each header; they are the manual.
  */
 #ifndef PK_PK_H
@@ -25,14 +31,7 @@
 #include <pk/session.h>
 #include <pk/region.h>
 #include <pk/step.h>
-#include <pk/goodput.h>
-#include <pk/span.h>
-#include <pk/request.h>
 #include <pk/counter.h>
 #include <pk/stats.h>
-#include <pk/gpu.h>
-#include <pk/comm.h>
-#include <pk/nccl.h>
-#include <pk/job.h>
 
 #endif

@@ -16,7 +16,7 @@
  *         pk::step(32);                        // the end of a step of the training loop
  *     }
  *
- * Sessions, scopes, spans, communicators and requests may be moved, not copied.
+ * Sessions, scopes, spans, requests and communicators may be moved, not copied.
  *
  * Threads: a pk::scope belongs to the thread that made it.
  * Failure: nothing here throws; exceptions and RTTI may be switched off.
@@ -25,7 +25,11 @@
 #ifndef PK_PK_HPP
 #define PK_PK_HPP
 
+#include <pk/comm.h>
+#include <pk/gpu.h>
 #include <pk/pk.h>
+#include <pk/request.h>
+#include <pk/span.h>
 
 #include <chrono>
 #include <cstdint>
@@ -120,15 +124,15 @@ inline void step_kind(const char *kind) noexcept
 }
 
 /* Floating-point operations of the step that runs: what the model needs, and what was done. */
-inline void step_flops(double model, double hardware = 0) noexcept
+inline void step_add_flops(double model, double hardware = 0) noexcept
 {
-    pk_step_flops(model, hardware);
+    pk_step_add_flops(model, hardware);
 }
 
 /* How long a call of this region may take before the watchdog says that the program hangs. */
-inline void limit(pk_region &of, double seconds) noexcept
+inline void set_limit(pk_region &of, double seconds) noexcept
 {
-    pk_region_limit(&of, seconds);
+    pk_region_set_limit(&of, seconds);
 }
 
 /* A trace of what the history holds, and of so many steps more. */
@@ -194,14 +198,55 @@ class span
     pk_span span_;
 };
 
-/* An operation that goes on when the call that started it has returned; made by pk::comm::start.
- * Complete at finish(), or at the end of the block. */
+/* A request to a server that generates tokens (pk/request.h): moved to whoever goes on with it. It
+ * ends at end(), or with the object that has it last, as cancelled. */
 class request
 {
   public:
-    explicit request(const pk_comm_request &started) noexcept : request_(started) {}
+    explicit request(pk_region &region, uint64_t id = 0) noexcept
+        : request_(pk_request_begin(&region, id))
+    {
+    }
+    request() noexcept : request_() {}
     request(request &&other) noexcept : request_(other.request_) { other.request_ = {}; }
     request &operator=(request &&other) noexcept
+    {
+        if (this != &other) {
+            end(PK_REQUEST_CANCELLED);
+            request_ = other.request_;
+            other.request_ = {};
+        }
+        return *this;
+    }
+    ~request() { end(PK_REQUEST_CANCELLED); }
+    request(const request &) = delete;
+    request &operator=(const request &) = delete;
+
+    uint64_t id() const noexcept { return request_.span.id; }
+    void schedule() noexcept { pk_request_schedule(&request_); }
+    void prefill(uint64_t tokens) noexcept { pk_request_prefill(&request_, tokens); }
+    void tokens(uint64_t count = 1) noexcept { pk_request_tokens(&request_, count); }
+    void preempt() noexcept { pk_request_preempt(&request_); }
+
+    /* A second call is nothing. */
+    void end(pk_request_outcome outcome = PK_REQUEST_FINISHED) noexcept
+    {
+        pk_request_end(&request_, outcome);
+        request_ = {};
+    }
+
+  private:
+    pk_request request_;
+};
+
+/* An operation that goes on when the call that started it has returned; made by pk::comm::start.
+ * Complete at finish(), or at the end of the block. */
+class comm_request
+{
+  public:
+    explicit comm_request(const pk_comm_request &started) noexcept : request_(started) {}
+    comm_request(comm_request &&other) noexcept : request_(other.request_) { other.request_ = {}; }
+    comm_request &operator=(comm_request &&other) noexcept
     {
         if (this != &other) {
             finish();
@@ -210,15 +255,15 @@ class request
         }
         return *this;
     }
-    ~request() { finish(); }
-    request(const request &) = delete;
-    request &operator=(const request &) = delete;
+    ~comm_request() { finish(); }
+    comm_request(const comm_request &) = delete;
+    comm_request &operator=(const comm_request &) = delete;
 
     /* Of a receive, how many bytes came and from whom. */
     void correct(uint64_t bytes, int32_t peer) noexcept { pk_comm_correct(&request_, bytes, peer); }
 
     /* Of a message; negative: as it was. */
-    void tag(int32_t tag) noexcept { pk_comm_tag_request(&request_, tag); }
+    void set_tag(int32_t tag) noexcept { pk_comm_set_request_tag(&request_, tag); }
 
     /* It is complete; for so long the program had to wait for it. A second call is nothing. */
     void finish(std::chrono::nanoseconds waited = std::chrono::nanoseconds(0)) noexcept
@@ -255,9 +300,9 @@ class comm
 
     pk_comm *get() const noexcept { return comm_; }
 
-    request start(pk_comm_op op, pk_comm_type type, uint64_t count, int32_t peer = -1) noexcept
+    comm_request start(pk_comm_op op, pk_comm_type type, uint64_t count, int32_t peer = -1) noexcept
     {
-        return request(pk_comm_start(comm_, op, type, count, peer));
+        return comm_request(pk_comm_start(comm_, op, type, count, peer));
     }
 
   private:

@@ -109,7 +109,7 @@ PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t 
  * 0 or less: no limit of its own; a region of kind PK_IO may then take any time. It may be called
  * on any thread at any time, also before pk_start, and holds for all regions of that name and kind.
  * Cost: that of a first use of the name. */
-PK_API void pk_region_limit(pk_region *region, double seconds);
+PK_API void pk_region_set_limit(pk_region *region, double seconds);
 
 /* The rest of the block around it, as a region. Each is a declaration, and a block may have
  * several. PK_REGION_SCOPE takes an lvalue, PK_REGION_SCOPE_NAMED a string literal (anything else
@@ -140,12 +140,6 @@ PK_API void pk_region_limit(pk_region *region, double seconds);
 #define PK_FUNCTION_OF(kind)                                                                       \
     PK_REGION_SCOPE(PK_REGION_HERE_(kind, PK_FUNCTION_NAME_, PK_REGION_FUNCTION_))
 
-/* The block that follows, as a region. Mind the trap: PK_SCOPE is a loop that runs once, so break
- * and continue inside end the block, not the loop around it, and the compiler does not warn. Use
- * PK_REGION_SCOPE in blocks that have one of them. */
-#define PK_SCOPE(region) PK_SCOPE_AT_(region, __COUNTER__)
-#define PK_SCOPE_NAMED(name) PK_SCOPE(PK_REGION_HERE_(PK_OTHER, "" name, 0))
-
 /* ---- below: how it is done; not for direct use ---- */
 
 #define PK_JOIN_(a, b) PK_JOIN2_(a, b)
@@ -168,16 +162,11 @@ PK_API void pk_region_limit(pk_region *region, double seconds);
         static pk_region pk_here_ = PK_REGION_AS_(kind, name, flags);                              \
         &pk_here_;                                                                                 \
     }))
-#define PK_SCOPE_AT_(region, n) PK_SCOPE_AS_(region, PK_JOIN_(pk_scope_, n), PK_JOIN_(pk_once_, n))
 
 #ifndef PK_DISABLE
 
 #define PK_REGION_SCOPE_AT_(region, scope)                                                         \
     pk_region *scope __attribute__((cleanup(pk_scope_close_), unused)) = pk_scope_open_(&(region))
-#define PK_SCOPE_AS_(region, scope, once)                                                          \
-    for (pk_region * scope __attribute__((cleanup(pk_scope_close_))) = pk_scope_open_(&(region)),  \
-                           *once = scope;                                                          \
-         once; once = 0)
 
 PK_API void pk_region_begin_on_(pk_region *region);
 PK_API void pk_region_end_on_(pk_region *region);

@@ -39,7 +39,7 @@
  *                 prompts: beyond this request's mean interval without any (all of it, if there is
  *                 no such interval)
  *
- * Slow requests are those that finished and missed the limits (pk_request_limits) or, without
+ * Slow requests are those that finished and missed the limits (pk_request_set_limits) or, without
  * limits, the slowest tenth. Each of the slowest is listed with the steps (pk/step.h) that it took
  * part in.
  *
@@ -106,11 +106,11 @@ PK_API PK_INLINE void pk_request_end(pk_request *request, pk_request_outcome out
  * its limit. 0 or less: no such limit. The report gives the share of good ones among all that have
  * ended (goodput). The limits apply to requests that end from now on. Any thread, any time, also
  * before pk_start. */
-PK_API void pk_request_limits(double ttft_seconds, double tpot_seconds);
+PK_API void pk_request_set_limits(double ttft_seconds, double tpot_seconds);
 
 /* Requests that have ended in the session. */
 typedef struct pk_request_counts {
-    uint32_t size; /* sizeof(pk_request_counts), set by the caller */
+    uint32_t size; /* sizeof(pk_request_counts); pk_get_request_counts(...) sets it */
     uint32_t reserved;
     uint64_t finished, cancelled, failed;
     uint64_t good;        /* of the finished: within the limits */
@@ -124,6 +124,15 @@ typedef struct pk_request_counts {
 PK_API pk_status pk_get_request_counts(pk_request_counts *counts);
 
 /* ---- below: how it is done ---- */
+
+#define pk_get_request_counts(counts) (pk_get_request_counts)(pk_request_counts_sized_(counts))
+
+static inline pk_request_counts *pk_request_counts_sized_(pk_request_counts *counts)
+{
+    if (counts)
+        counts->size = sizeof *counts;
+    return counts;
+}
 
 #ifndef PK_DISABLE
 

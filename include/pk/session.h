@@ -73,7 +73,7 @@ PK_API pk_status pk_capture(const char *reason, uint32_t steps);
 
 /* Record accounting. With every region closed and after pk_stop, recorded + dropped == begun. */
 typedef struct pk_counts {
-    uint32_t size;           /* sizeof(pk_counts), set by the caller */
+    uint32_t size;           /* sizeof(pk_counts); pk_get_counts(...) sets it */
     uint32_t threads;        /* that have recorded, ever */
     uint64_t begun;          /* regions begun while perfkit was on */
     uint64_t recorded;       /* regions closed and taken by the collector */
@@ -100,7 +100,7 @@ typedef struct pk_counts {
 PK_API pk_status pk_get_counts(pk_counts *counts);
 
 typedef struct pk_backend_info {
-    uint32_t size;    /* sizeof(pk_backend_info), set by the caller */
+    uint32_t size;    /* sizeof(pk_backend_info); pk_backend_status(...) sets it */
     uint32_t live;    /* 1: recording (or ready to, before pk_start) */
     char version[32]; /* of the library behind it; "" if unknown */
     char reason[192]; /* why it is not live, or what it does */
@@ -112,19 +112,27 @@ PK_API pk_status pk_backend_status(const char *name, pk_backend_info *info);
 /* Names the calling thread in trace and report, in this session and those that follow; it may come
  * before pk_start. Copied, at most 63 bytes. Without it the thread has the name that
  * pthread_setname_np gave it. Allocates. */
-PK_API void pk_thread_name(const char *name);
+PK_API void pk_thread_set_name(const char *name);
 
-/* ---- for libpk_mpi and libpk_nccl, which may be preloaded into a program without perfkit ---- */
+/* ---- below: how it is done ---- */
 
-/* pk_start where only the environment asks for a session, by variable=1. No caller looks at the
- * status then, so a failure is printed as one line on stderr, by rank 0 of the job as far as
- * options or launcher give the rank; not if PK_LOG=stderr has printed it, nor if the program has
- * its own session. */
-PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options);
+#define pk_get_counts(counts) (pk_get_counts)(pk_counts_sized_(counts))
 
-/* "perfkit: SENTENCE" on stderr. rank: of this process; ranks other than 0 print nothing. -1: the
- * rank that the launcher gives. */
-PK_API void pk_say_(int32_t rank, const char *sentence);
+static inline pk_counts *pk_counts_sized_(pk_counts *counts)
+{
+    if (counts)
+        counts->size = sizeof *counts;
+    return counts;
+}
+
+#define pk_backend_status(name, info) (pk_backend_status)((name), pk_backend_info_sized_(info))
+
+static inline pk_backend_info *pk_backend_info_sized_(pk_backend_info *info)
+{
+    if (info)
+        info->size = sizeof *info;
+    return info;
+}
 
 #ifdef __cplusplus
 }

@@ -76,7 +76,7 @@ PK_API PK_INLINE void pk_span_end(pk_span *span);
 
 /* ended + open == begun, once no thread is beginning or ending spans. */
 typedef struct pk_span_counts {
-    uint32_t size; /* sizeof(pk_span_counts), set by the caller */
+    uint32_t size; /* sizeof(pk_span_counts); pk_get_span_counts(...) sets it */
     uint32_t reserved;
     uint64_t begun;       /* while perfkit was on */
     uint64_t ended;       /* of these */
@@ -92,6 +92,15 @@ typedef struct pk_span_counts {
 PK_API pk_status pk_get_span_counts(pk_span_counts *counts);
 
 /* ---- below: how it is done ---- */
+
+#define pk_get_span_counts(counts) (pk_get_span_counts)(pk_span_counts_sized_(counts))
+
+static inline pk_span_counts *pk_span_counts_sized_(pk_span_counts *counts)
+{
+    if (counts)
+        counts->size = sizeof *counts;
+    return counts;
+}
 
 #ifndef PK_DISABLE
 

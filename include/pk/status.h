@@ -67,10 +67,6 @@ PK_API const char *pk_status_text(pk_status status);
  * thread. */
 PK_API const char *pk_error_message(void);
 
-/* For libraries beside libpk: makes this sentence the thread's pk_error_message(), logs it as an
- * error, and returns status. */
-PK_API pk_status pk_fail_(pk_status status, const char *sentence);
-
 /* "0.1.0": the version of the library in use. pk/version.h has the one compiled against. */
 PK_API const char *pk_version(void);
 

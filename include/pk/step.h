@@ -27,7 +27,7 @@
  *
  *     double per_token = pk_transformer_flops(parameters, layers, heads, head_size, sequence);
  *     ... in the loop ...
- *     pk_step_flops(per_token * tokens, 0);    // before pk_step(tokens)
+ *     pk_step_add_flops(per_token * tokens, 0);    // before pk_step(tokens)
  *
  * Threads: one loop per process. Any thread may call; a call made while another is in progress is
  *          dropped and counted. A step whose predecessor ended on another thread has a duration but
@@ -75,7 +75,7 @@ PK_API PK_INLINE void pk_step_kind(const char *kind);
  * Modeling with Pathways", 2022, appendix B) and HFU (hardware FLOPs utilisation). The option
  * `peak` (pk/options.h) says which peak. Each number is kept with 24 bits, to within 6e-8 of it.
  * Values that are not finite or below 0 are ignored. Any thread; some 20 ns. */
-PK_API PK_INLINE void pk_step_flops(double model, double hardware);
+PK_API PK_INLINE void pk_step_add_flops(double model, double hardware);
 
 /* Operations that training of a dense transformer needs for one token, forward and backward: 6 N +
  * 12 L H Q T, with N parameters, L layers, H heads of size Q, and sequences of T tokens (PaLM,
@@ -90,7 +90,7 @@ PK_API double pk_transformer_flops(uint64_t parameters, uint64_t layers, uint64_
 
 #ifndef PK_DISABLE
 
-PK_API void pk_step_flops_on_(double model, double hardware);
+PK_API void pk_step_add_flops_on_(double model, double hardware);
 PK_API void pk_step_on_(uint64_t items);
 PK_API void pk_step_begin_on_(void);
 PK_API void pk_step_kind_on_(const char *kind);
@@ -113,10 +113,10 @@ PK_INLINE void pk_step_kind(const char *kind)
         pk_step_kind_on_(kind);
 }
 
-PK_INLINE void pk_step_flops(double model, double hardware)
+PK_INLINE void pk_step_add_flops(double model, double hardware)
 {
     if (PK_ON_)
-        pk_step_flops_on_(model, hardware);
+        pk_step_add_flops_on_(model, hardware);
 }
 
 #endif /* PK_DISABLE */

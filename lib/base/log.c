@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <pk/private.h>
 #include <pk/version.h>
 
 #include <errno.h>

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pk/private.h>
+
 #include "base/compiler.h"
 #include "bench/case.h"
 #include "bench/counters.h"
@@ -367,7 +369,7 @@ void pk_bench_set_work(pk_bench_run *run, uint64_t bytes, uint64_t flops, uint64
     run->owner->items = items;
 }
 
-void pk_bench_label(pk_bench_run *run, const char *label)
+void pk_bench_set_label(pk_bench_run *run, const char *label)
 {
     if (run->thread == 0)
         snprintf(run->owner->label, sizeof run->owner->label, "%s", label ? label : "");

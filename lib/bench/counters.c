@@ -117,8 +117,8 @@ void pki_bench_clocks_finish(pki_bench_case *c)
     pki_bench_clocks *clocks = &c->clocks;
     char text[160] = "";
     check(c);
-    c->result.clock_low = clocks->low;
-    c->result.clock_high = clocks->high;
+    c->result.clock_low_mhz = clocks->low;
+    c->result.clock_high_mhz = clocks->high;
     if (c->result.throttled)
         snprintf(text, sizeof text,
                  "throttled: in %zu of %zu samples the GPU's clock was held "

@@ -3,6 +3,7 @@
  * are those of regions and steps, in ffi_*.c the others: a program whose compiler does not inline
  * either (debug builds, what runs once) carries only what it calls.
  */
+#include <pk/goodput.h>
 #include <pk/pk.h>
 
 extern inline void pk_region_begin(pk_region *region);
@@ -13,5 +14,5 @@ extern inline void pk_region_mark(pk_region *region);
 extern inline void pk_step(uint64_t items);
 extern inline void pk_step_begin(void);
 extern inline void pk_step_kind(const char *kind);
-extern inline void pk_step_flops(double model, double hardware);
-extern inline void pk_training_at(uint64_t step);
+extern inline void pk_step_add_flops(double model, double hardware);
+extern inline void pk_training_set_step(uint64_t step);

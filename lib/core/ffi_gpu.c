@@ -1,4 +1,5 @@
 /* lib/core/ffi_gpu.c - see ffi.c: streams. */
+#include <pk/nccl.h>
 #include <pk/pk.h>
 
 extern inline void pk_nccl_begin(pk_comm *comm, pk_comm_op op, pk_comm_type type, uint64_t count,

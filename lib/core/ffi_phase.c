@@ -1,4 +1,5 @@
 /* lib/core/ffi_phase.c - see ffi.c: phases and checkpoints. */
+#include <pk/goodput.h>
 #include <pk/pk.h>
 
 extern inline void pk_phase_begin(pk_phase phase);

@@ -1,5 +1,6 @@
 /* lib/core/ffi_request.c - see ffi.c: requests. */
 #include <pk/pk.h>
+#include <pk/request.h>
 
 extern inline pk_request pk_request_begin(pk_region *region, uint64_t id);
 extern inline void pk_request_schedule(pk_request *request);

@@ -25,7 +25,8 @@ static _Thread_local uint32_t refused_in;
 
 static pthread_key_t key;
 static bool key_made;
-static pthread_key_t name_key; /* by pk_thread_name: it outlives the thread's blocks and sessions */
+static pthread_key_t
+    name_key; /* by pk_thread_set_name: it outlives the thread's blocks and sessions */
 static bool name_key_made;
 
 static void at_thread_exit(void *block);
@@ -284,7 +285,7 @@ static void name_block(const char *name)
     pki_registry_unlock();
 }
 
-void pk_thread_name(const char *name)
+void pk_thread_set_name(const char *name)
 {
     if (!name || !pki_enter())
         return;

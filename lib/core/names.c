@@ -216,7 +216,7 @@ static void *allocate(size_t bytes)
 static void make_handle(pki_name *n)
 {
     if (n->kind == PKI_KIND_COUNTER)
-        n->handle.counter = (pk_counter){n->name, n->key, n->id, 0};
+        n->handle.counter = (pk_counter){.name = n->name, .unit = n->key, .id = n->id};
     else
         n->handle.region = (pk_region){.name = n->name, .kind = n->kind, .id = n->id, .file = ""};
 }
@@ -520,7 +520,7 @@ uint64_t pki_name_limit(uint32_t id)
 
 #define LONGEST_LIMIT_S 1e9
 
-void pk_region_limit(pk_region *region, double seconds)
+void pk_region_set_limit(pk_region *region, double seconds)
 {
     uint32_t id = pki_region_id(region);
     double s = seconds > 0 ? seconds : 0; /* also of what is no number */

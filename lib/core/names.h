@@ -33,7 +33,7 @@ typedef struct pki_name {
     uint32_t base;       /* of a variant: the id of what it is one of; 0: no variant */
     int64_t value;       /* of a variant */
     uint64_t place;      /* whose name it is, of PK_FUNCTION's; 0: nobody's. Atomic */
-    uint64_t limit_ns;   /* how long a call may take (pk_region_limit); 0: not said. Atomic */
+    uint64_t limit_ns;   /* how long a call may take (pk_region_set_limit); 0: not said. Atomic */
     union {
         pk_region region; /* what pk_region_named hands out */
         pk_counter counter;

@@ -104,7 +104,7 @@ void pk_checkpoint_done_on_(uint64_t step, uint64_t bytes)
     pki_leave();
 }
 
-void pk_training_at_on_(uint64_t step)
+void pk_training_set_step_on_(uint64_t step)
 {
     if (!pki_enter())
         return;

@@ -30,7 +30,7 @@ typedef struct pki_phases {
     uint64_t saves, save_bytes; /* checkpoints that are complete */
     int64_t saved;              /* the last one's step; -1: none */
     uint64_t missed;            /* calls that gave up, parts that found no room */
-    uint64_t training_calls;    /* of pk_training_at... */
+    uint64_t training_calls;    /* of pk_training_set_step... */
     uint64_t training_at;       /* ...the last one: this is behind... */
     uint64_t training_index;    /* ...the session's step of this number */
     uint32_t open;              /* the phase that runs; 0: none */

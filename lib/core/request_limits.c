@@ -12,7 +12,7 @@ static uint64_t to_ns(double seconds)
     return seconds > 0 ? seconds < 1e9 ? (uint64_t)(seconds * 1e9) : UINT64_MAX : 0;
 }
 
-void pk_request_limits(double ttft_seconds, double tpot_seconds)
+void pk_request_set_limits(double ttft_seconds, double tpot_seconds)
 {
     pki_store(&ttft_limit, to_ns(ttft_seconds));
     pki_store(&tpot_limit, to_ns(tpot_seconds));

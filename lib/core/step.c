@@ -200,7 +200,7 @@ static bool is_number(double flops)
     return flops > 0 && flops <= FLOPS_MOST;
 }
 
-void pk_step_flops_on_(double model, double hardware)
+void pk_step_add_flops_on_(double model, double hardware)
 {
     model = is_number(model) ? model : 0;
     hardware = is_number(hardware) ? hardware : model;

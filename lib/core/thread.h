@@ -149,7 +149,7 @@ typedef struct pki_thread {
     uint32_t turn_behind; /* ...and behind it */
     uint32_t ring_turn;   /* the last one in the ring */
     uint32_t starved;     /* no memory for more slots in `lost` */
-    uint32_t named;       /* by pk_thread_name */
+    uint32_t named;       /* by pk_thread_set_name */
     uint64_t steps;       /* made by this thread; set before the first record of the first one */
     uint64_t lost_since_step;
     uint32_t mixed;   /* regions up to this depth may have recorded and lost calls inside them */

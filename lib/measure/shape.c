@@ -9,7 +9,7 @@
 
 /* ---- what communication in a summary consists of ---- */
 
-static const pki_choice operation = {pki_comm_op_name, PK_OP_GROUP + 1, PK_OP_OTHER};
+static const pki_choice operation = {pki_comm_op_name, PK_COMM_OP_GROUP + 1, PK_COMM_OP_OTHER};
 
 static const pki_member comm_members[] = {
     PLAIN(pki_comm_row, library),

@@ -172,7 +172,7 @@ static size_t find(const char *name)
     return i;
 }
 
-pk_status pk_backend_status(const char *name, pk_backend_info *info)
+pk_status(pk_backend_status)(const char *name, pk_backend_info *info)
 {
     size_t i = find(name);
     pk_backend_info full;

@@ -1,6 +1,6 @@
 #include "session/control.h"
 
-#include <pk/job.h>
+#include <pk/private.h>
 #include <pk/region.h>
 #include <pk/session.h>
 
@@ -610,7 +610,7 @@ static void count_now(const pki_session *s, pk_counts *counts)
     pthread_mutex_unlock(&pki_drain_lock);
 }
 
-pk_status pk_get_counts(pk_counts *counts)
+pk_status(pk_get_counts)(pk_counts *counts)
 {
     pk_counts all;
     memset(&all, 0, sizeof all);

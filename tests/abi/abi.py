@@ -3,7 +3,8 @@ libpkbench.so, rely on.
 
 The table of a soname, libpk.so.N.abi, is C: it says of each struct where its members are and of which type,
 of each enumeration its values, and declares each function and object once more. So it compiles beside headers
-that mean the same, and whatever it declares has to be exported under the version of that soname.
+that mean the same, and whatever it declares has to be exported under the version of that soname
+(PK_1), or another one (PK_PRIVATE_1) if its name ends in "_".
 
 What may change without a new soname: a struct whose first member is its size may grow at the end; new
 functions, types and values may come. `record` adds these to the table; it refuses to write down anything
@@ -144,9 +145,10 @@ def exported(nm, library):
 
 
 def check_symbols(table, nm, name, library):
-    version = ("@@PK_BENCH_" if name.startswith("libpkbench") else "@@PK_") + name.rsplit(".", 1)[-1]
+    start, number = "@@PK_BENCH_" if name.startswith("libpkbench") else "@@PK_", name.rsplit(".", 1)[-1]
     have = exported(nm, library)
     for symbol in sorted(table.rest.exported()):
+        version = start + ("PRIVATE_" if symbol.endswith("_") else "") + number
         if symbol + version not in have:
             yield f"{name}: {symbol}{version} is not exported"
 

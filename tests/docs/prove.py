@@ -30,7 +30,7 @@ VERDICTS
 """
 RIGHT = {
     "program": "```c\nint main(void) { return pk_start(NULL) || pk_stop(); }\n```\n",
-    "fragment": "```c\nstatic pk_region r = PK_REGION(\"r\");\nPK_SCOPE(r) { }\n...\n```\n",
+    "fragment": "```c\nstatic pk_region r = PK_REGION(\"r\");\n{ PK_REGION_SCOPE(r); }\n...\n```\n",
     "file and command": "<!-- file: a.txt -->\n```make\nall:\n```\n\n```sh\nmake -f a.txt && test -d /usr/local/lib\n```\n",
     "output": "```sh\necho took 12 ms of 99.5 %\n```\n\n```output\ntook 1.5 s of\n   3 %\n```\n",
     "console": "```console\n$ echo a b \\\n> c; echo d\na ...\nd\n$ true\n```\n",

@@ -16,11 +16,13 @@ NOT_PYTHON = EVERY - {"python"}
 # Pattern of names: (who leaves them out, why).
 LEFT_OUT = {
     r"pk_bench\w*": (EVERY, "libpkbench measures C and C++; other languages have harnesses of their own"),
-    r"pk_\w+_": (EVERY, "for libpk_mpi and libpk_nccl, not for programs"),
+    r"pk_\w+_": (EVERY, "what macros call, not programs"),
     r"pk_comm_\w+": (EVERY, "messages are told by libpk_mpi and libpk_nccl, whoever calls MPI or NCCL"),
     r"pk_nccl_\w+": (EVERY, "likewise: libpk_nccl calls these"),
     r"pk_transformer_flops": (EVERY, "a formula of one line, which its manual shows (pk/step.h)"),
     r"pk_get_gpu_counts": (EVERY, "the report has them"),
+    r"pk_gpu_graph_launching": (EVERY, "graphs are launched from C and C++"),
+    r"pk_region_gpu_stats": ({"python"}, "the report has them"),
     r"pk_gpu_(begin|end)|pk_region_gpu_stats": ({"go", "java"}, "these have no word for CUDA's streams"),
     r"pk_span_\w+|pk_get_span_counts": (NOT_PYTHON, "not bound so far: a span is a value of C's, passed as such"),
     r"pk_request_\w+|pk_get_request_counts": (NOT_PYTHON, "not bound so far: likewise a value"),
@@ -50,7 +52,7 @@ def binding(source, language):
 def functions(source):
     """disable.h and disable_bench.h have all of them; tests/headers sees to that."""
     text = read(source, "include/pk/disable.h") + read(source, "include/pk/disable_bench.h")
-    return sorted(set(re.findall(r"\b(pk_[a-z0-9_]+)\(", text)) - {"pk_status"})
+    return sorted(set(re.findall(r"\b(pk_[a-z0-9_]+)\)?\(", text)) - {"pk_status"})
 
 
 def options(source):

@@ -9,10 +9,9 @@ static pk_region region = PK_REGION_OF(PK_DATA, "in C");
 
 void inner_work(void (*back)(void))
 {
-    PK_SCOPE(region) {
-        if (back)
-            back();
-    }
+    PK_REGION_SCOPE(region);
+    if (back)
+        back();
 }
 
 /* How the script of tests/fake/driver.h begins, without CUDA's header. */

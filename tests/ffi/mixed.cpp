@@ -1,6 +1,7 @@
 /* mixed.cpp - what each mixed program does, in C++: see seen.py. */
 #include "inner.h"
 
+#include <pk/goodput.h>
 #include <pk/pk.hpp>
 
 #include <cstdlib>
@@ -58,19 +59,19 @@ int main()
     options.world_size = 2;
     pk::session session(options);
     expect(pk::session(options).status() == PK_EBUSY, __LINE__);
-    pk::limit(outer, 600);
+    pk::set_limit(outer, 600);
     expect(pk::capture("there is no history") == PK_EOFF, __LINE__);
     pk::step_begin();
     pk::step_kind(nullptr);
     pk_phase_begin(PK_PHASE_RESTORE);
-    pk_training_at(100);
+    pk_training_set_step(100);
     pk_phase_end(PK_PHASE_RESTORE);
     work();
     pk_phase_begin(PK_PHASE_CHECKPOINT);
     pk_checkpoint_done(105, 4096);
     pk_phase_end(PK_PHASE_CHECKPOINT);
     std::thread([] {
-        pk_thread_name("second thread");
+        pk_thread_set_name("second thread");
         pk::scope s("elsewhere");
     }).join();
     pk::stats stats(outer);

@@ -46,11 +46,11 @@ program mixed
     outer = pk_region_named("outer", PK_COMPUTE)
     back = pk_region_named("back", PK_IO)
     number = pk_counter_named("number", "pieces")
-    call pk_region_limit(outer, 600.0_c_double)
+    call pk_region_set_limit(outer, 600.0_c_double)
     call pk_step_begin()
     call pk_step_kind("")
     call pk_phase_begin(PK_PHASE_RESTORE)
-    call pk_training_at(100_c_int64_t)
+    call pk_training_set_step(100_c_int64_t)
     call pk_phase_end(PK_PHASE_RESTORE)
     do i = 0, 9
         call pk_region_begin(outer)
@@ -83,7 +83,7 @@ program mixed
     there = pk_region_named("elsewhere")
     !$omp parallel num_threads(2)
     if (omp_get_thread_num() == 1) then
-        call pk_thread_name("second thread")
+        call pk_thread_set_name("second thread")
         call pk_region_begin(there)
         call pk_region_end(there)
     end if

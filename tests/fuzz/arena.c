@@ -37,7 +37,7 @@ static void need(bool true_one, const char *what)
 /* Every kind of record, a thread's name, regions left open. */
 static void *record(void *argument)
 {
-    pk_thread_name(argument ? "first" : "another thread");
+    pk_thread_set_name(argument ? "first" : "another thread");
     pk_region_begin(&outer);
     for (int i = 0; i < 9; i++) {
         pk_region_begin(&data);
@@ -97,7 +97,8 @@ static void die_amid_a_run(const char *path)
                              .history_bytes = PKI_HISTORY_LEAST)) == PK_OK,
          pk_error_message());
     record(&outer);
-    pk_comm_start(pk_comm_create("ring", "world", 0, 1, 4), PK_OP_SEND, PK_TYPE_BYTE, 9, 0);
+    pk_comm_start(pk_comm_create("ring", "world", 0, 1, 4), PK_COMM_OP_SEND, PK_COMM_TYPE_BYTE, 9,
+                  0);
     pk_flush();
     hand_over();
     record(&outer);

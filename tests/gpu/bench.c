@@ -121,7 +121,7 @@ static void launches(void)
     show("bench.empty", &queued);
     show("bench.empty_unqueued", &loose);
     gpu_figure("bench.clocks", "%u to %u MHz, %zu samples throttled; warm after %.0f ms, %s",
-               queued.clock_low, queued.clock_high, (size_t)queued.throttled,
+               queued.clock_low_mhz, queued.clock_high_mhz, (size_t)queued.throttled,
                (double)queued.warmup_time / 1e6, queued.warmup_steady ? "steady" : "given up");
     pk_bench_result_release(&queued);
     pk_bench_result_release(&loose);

@@ -2,6 +2,7 @@
  * somebody else's. */
 #include "gpu.h"
 
+#include <pk/gpu.h>
 #include <pk/pk.h>
 
 #include <dlfcn.h>
@@ -38,9 +39,8 @@ static void launch_in_regions(void)
         pk_region_begin(region);
         driver_spin(kernels_stream, 20000, kernels_memory, 0);
         pk_region_end(region);
-        PK_SCOPE(waiting) {
-            must(cu.cuda_stream_synchronize(kernels_stream));
-        }
+        PK_REGION_SCOPE(waiting);
+        must(cu.cuda_stream_synchronize(kernels_stream));
     }
 }
 
@@ -236,15 +236,15 @@ static void allocate_in_regions(void)
 {
     cuda_memory block;
     void *host;
-    PK_SCOPE(kept) {
+    {
+        PK_REGION_SCOPE(kept);
         for (unsigned i = 0; i < KEPT; i++)
             must(cu.cuda_memory(&block, MIB));
         must(host_alloc(&host, 3 * MIB, 0));
     }
-    PK_SCOPE(passing) {
-        must(cu.cuda_memory(&block, 64 * MIB)); /* the peak */
-        must(release(block));
-    }
+    PK_REGION_SCOPE(passing);
+    must(cu.cuda_memory(&block, 64 * MIB)); /* the peak */
+    must(release(block));
 }
 
 typedef struct pool_truth {
@@ -259,7 +259,8 @@ static pool_truth use_pool(cuda_stream stream)
     void *pool;
     must(default_pool(&pool, 0));
     must(set_attribute(pool, RELEASE_THRESHOLD, &keep_all));
-    PK_SCOPE(pooled) {
+    {
+        PK_REGION_SCOPE(pooled);
         for (int i = 0; i < 4; i++)
             must(alloc_async(&blocks[i], 5 * MIB, stream));
         must(cu.cuda_stream_synchronize(stream));
@@ -370,7 +371,8 @@ int test_memory(int argc, char **argv)
     gpu_need("cupti");
     allocate_in_regions();
     pool_truth truth = use_pool(stream);
-    PK_SCOPE(pairs) {
+    {
+        PK_REGION_SCOPE(pairs);
         on = ns_of_a_pair();
     }
     gpu_check(pk_stop() == PK_OK, "%s", pk_error_message());

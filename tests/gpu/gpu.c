@@ -1,6 +1,7 @@
 /* What the tests on a GPU share, and the program that they are: gpu-tests NAME [ARGUMENT]. */
 #include "gpu.h"
 
+#include <pk/nccl.h>
 #include <pk/pk.h>
 
 #include <dlfcn.h>

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <pk/comm.h>
 #include <pk/pk.h>
 
 /* One line, and exit 77; 1 if something has failed by then. */

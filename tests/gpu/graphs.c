@@ -1,6 +1,7 @@
 /* Graphs on a GPU: stream capture, spans at replays, and graphs in which events may not stand. */
 #include "gpu.h"
 
+#include <pk/gpu.h>
 #include <pk/pk.h>
 
 #include <pthread.h>

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pk/nccl.h>
+
 /* ---- nccl ---- */
 
 /* Messages of the real NCCL between events, by the explicit calls of pk/nccl.h, and what NCCL's
@@ -20,10 +22,10 @@ static void message(void)
     one_gpu *g = &gpus[0];
     size_t n = MESSAGE_BYTES / 4;
     nccl_group_begins();
-    pk_nccl_begin(g->comm, PK_OP_SEND, PK_TYPE_FLOAT32, n, 0, g->stream);
+    pk_nccl_begin(g->comm, PK_COMM_OP_SEND, PK_COMM_TYPE_FLOAT32, n, 0, g->stream);
     int sent = nccl.send(nccl_pointer(g->from), n, FLOAT32, 0, g->nccl, g->stream);
     pk_nccl_end(g->comm, g->stream, sent);
-    pk_nccl_begin(g->comm, PK_OP_RECV, PK_TYPE_FLOAT32, n, 0, g->stream);
+    pk_nccl_begin(g->comm, PK_COMM_OP_RECV, PK_COMM_TYPE_FLOAT32, n, 0, g->stream);
     int received = nccl.receive(nccl_pointer(g->to), n, FLOAT32, 0, g->nccl, g->stream);
     pk_nccl_end(g->comm, g->stream, received);
     nccl_group_ends();
@@ -71,7 +73,8 @@ static void on_one_gpu(void)
     nccl_make(1, MESSAGE_BYTES);
     gpu_figure("nccl.init", "%s", gpu_reason("nccl"));
     gpu_check(strncmp(gpu_reason("nccl"), "1 communicators", 15) == 0, "%s", gpu_reason("nccl"));
-    PK_SCOPE(sweep) {
+    {
+        PK_REGION_SCOPE(sweep);
         for (int i = 0; i < MESSAGES; i++)
             message();
     }
@@ -129,7 +132,7 @@ static void all_reduce(size_t bytes, bool told)
     for (int i = 0; i < ranks; i++) {
         one_gpu *g = &gpus[i];
         if (told)
-            pk_nccl_begin(g->comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, n, -1, g->stream);
+            pk_nccl_begin(g->comm, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, n, -1, g->stream);
         int result = nccl.all_reduce(nccl_pointer(g->from), nccl_pointer(g->to), n, FLOAT32, SUM,
                                      g->nccl, g->stream);
         if (told)

@@ -1,6 +1,7 @@
 /* Sessions on a GPU: what perfkit finds, what goes wrong, and a whole training. */
 #include "gpu.h"
 
+#include <pk/gpu.h>
 #include <pk/pk.h>
 
 #include <signal.h>

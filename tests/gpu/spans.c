@@ -2,6 +2,7 @@
  * host's clock. */
 #include "gpu.h"
 
+#include <pk/gpu.h>
 #include <pk/pk.h>
 
 #include <math.h>

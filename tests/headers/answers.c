@@ -1,5 +1,6 @@
 /* What the calls answer with PK_DISABLE, as C and as C++, linked without libpk. Included by no one;
  * built by disabled.py. */
+#include <pk/comm.h>
 #include <pk/pk.h>
 
 #include <stdio.h>
@@ -54,7 +55,7 @@ static void part_of_a_structure(void)
     pk_counts counts;
     memset(&counts, 0xEE, sizeof counts);
     counts.size = offsetof(pk_counts, recorded);
-    EXPECT(pk_get_counts(&counts) == PK_OK);
+    EXPECT((pk_get_counts)(&counts) == PK_OK);
     EXPECT(counts.begun == 0 && counts.recorded == 0xEEEEEEEEEEEEEEEEu);
 }
 
@@ -63,7 +64,8 @@ static void regions(void)
     static pk_stats stats;
     int turns = 0;
     PK_FUNCTION();
-    PK_SCOPE(work) {
+    {
+        PK_REGION_SCOPE(work);
         turns++;
     }
     EXPECT(turns == 1);

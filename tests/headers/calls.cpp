@@ -36,11 +36,12 @@ int scope(int n)
 int operations(int n)
 {
     PK(pk::comm world("ring", "world", 0, 0, 2);)
-    PK(pk::request request = world.start(pk_comm_op(0), pk_comm_type(9), 8);)
+    PK(pk::comm_request request = world.start(pk_comm_op(0), pk_comm_type(9), 8);)
     PK(pk::scope whole(outer); whole.call(world, pk_comm_op(0), pk_comm_type(9), 8);)
     n = work(n);
-    PK(request.tag(3); request.correct(64, 1); request.finish();)
+    PK(request.set_tag(3); request.correct(64, 1); request.finish();)
     PK(pk::span served(inner, 7); served.mark(outer); served.end();)
+    PK(pk::request answer(inner, 7); answer.schedule(); answer.prefill(9); answer.tokens(); answer.end();)
     return n;
 }
 

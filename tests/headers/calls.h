@@ -5,7 +5,9 @@
 #include <stdint.h>
 
 #ifdef WITH_CALLS
+#include <pk/nccl.h>
 #include <pk/pk.h>
+#include <pk/request.h>
 #define PK(...) __VA_ARGS__
 #else
 #define PK(...)
@@ -53,12 +55,12 @@ int scopes(int n)
         PK(PK_REGION_SCOPE_NAMED("turn");)
         if (work(i) < 0)
             return -1;
-        PK(PK_SCOPE(inner))
         {
+            PK(PK_REGION_SCOPE(inner);)
             sum += work(i + 1);
         }
-        PK(PK_SCOPE_NAMED("third"))
         {
+            PK(PK_REGION_SCOPE_NAMED("third");)
             sum += work(i + 2);
         }
     }
@@ -71,12 +73,12 @@ int named(int n)
     PK(pk_region *io = pk_region_named_of(PK_IO, "io");)
     PK(pk_region *variant = pk_region_variant(region, "n", n);)
     PK(pk_region_begin(io);)
-    PK(PK_SCOPE(*variant))
     {
+        PK(PK_REGION_SCOPE(*variant);)
         n = work(n);
     }
     PK(pk_region_end(io);)
-    PK(pk_thread_name("worker");)
+    PK(pk_thread_set_name("worker");)
     return n;
 }
 
@@ -103,9 +105,7 @@ int loop(int n)
 
 int figures(int n)
 {
-    PK(pk_stats stats; pk_counts counts; counts.size = sizeof counts;)
-    PK(pk_gpu_counts gpus; gpus.size = sizeof gpus;)
-    PK(pk_backend_info info; info.size = sizeof info;)
+    PK(pk_stats stats; pk_counts counts; pk_gpu_counts gpus; pk_backend_info info;)
     n = work(n);
     PK(pk_region_stats(&outer, &stats); n += (int)stats.count;)
     PK(pk_step_stats(&stats); n += (int)pk_stats_quantile(&stats, 0.99);)
@@ -133,7 +133,7 @@ int collectives(int n)
     PK(pk_comm *world = pk_comm_create("ring", "world", 0, 0, 2);)
     PK(pk_comm_op op = (pk_comm_op)0; pk_comm_type type = (pk_comm_type)9;)
     PK(pk_region_begin(&outer); pk_comm_call(&outer, world, op, type, 8, -1);
-       pk_comm_tag(&outer, 3);)
+       pk_comm_set_tag(&outer, 3);)
     n = work(n);
     PK(pk_region_end(&outer);)
     n ^= 7; /* no two functions alike, or a compiler would make them one */
@@ -142,9 +142,9 @@ int collectives(int n)
     n += work(n);
     PK(pk_nccl_end(world, stream, 0); pk_nccl_group_launch(); pk_nccl_group_end(0);
        pk_nccl_abort(world);)
-    PK(pk_comm_correct(&request, 64, 1); pk_comm_tag_request(&request, 7);
+    PK(pk_comm_correct(&request, 64, 1); pk_comm_set_request_tag(&request, 7);
        pk_comm_finish(&request, 5);)
-    PK(pk_comm_peers(world, 0, 0); pk_comm_destroy(world);)
+    PK(pk_comm_set_peers(world, 0, 0); pk_comm_destroy(world);)
     return n;
 }
 
@@ -166,7 +166,7 @@ int requests(int n)
     n += work(n);
     PK(pk_request_tokens(&request, 1); pk_request_preempt(&request);)
     n ^= work(n);
-    PK(pk_request_limits(1, 0.1); pk_request_end(&request, PK_REQUEST_FINISHED);)
+    PK(pk_request_set_limits(1, 0.1); pk_request_end(&request, PK_REQUEST_FINISHED);)
     return n;
 }
 

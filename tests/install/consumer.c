@@ -20,10 +20,10 @@ int main(void)
         fprintf(stderr, "pk_start: %s\n", pk_error_message());
         return 1;
     }
-    for (int i = 0; i < 100; i++)
-        PK_SCOPE(work) {
-            pk_step(1);
-        }
+    for (int i = 0; i < 100; i++) {
+        PK_REGION_SCOPE(work);
+        pk_step(1);
+    }
     pk_counts counts = {.size = sizeof counts};
     if (pk_stop() != PK_OK || pk_get_counts(&counts) != PK_OK) {
         fprintf(stderr, "pk_stop: %s\n", pk_error_message());

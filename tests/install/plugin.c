@@ -12,7 +12,7 @@ int plugin_start(const char *trace_path)
 
 void plugin_work(void)
 {
-    for (int i = 0; i < 1000; i++)
-        PK_SCOPE_NAMED("plugin.work") {
-        }
+    for (int i = 0; i < 1000; i++) {
+        PK_REGION_SCOPE_NAMED("plugin.work");
+    }
 }

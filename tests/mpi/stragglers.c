@@ -6,7 +6,7 @@
  * late, each time that it changes; the others, if they have heard something else than rank 0 at the
  * end.
  */
-#include <pk/job.h>
+#include <pk/private.h>
 #include <pk/pk.h>
 
 #include <mpi.h>

@@ -1,6 +1,8 @@
 /* NCCL's operations from both sides: where they are called (pk/nccl.h, which libpk_nccl is made of)
  * and by its profiler interface. They are in the trace once as an operation, once as a detail, and
  * in the figures once. Arguments: the shim, the mock of the driver. */
+#include <pk/nccl.h>
+
 #include "role.h"
 
 #include "../unit/gpu.h"
@@ -59,7 +61,8 @@ static void play(unsigned times, pk_comm *wrapped)
     world = make_comm("world", 0xABCD, 1, 4);
     for (unsigned i = 0; i < times; i++) {
         if (wrapped)
-            pk_nccl_begin(wrapped, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 100, -1, the_stream);
+            pk_nccl_begin(wrapped, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 100, -1,
+                          the_stream);
         collective(world, "AllReduce", 100);
         if (wrapped)
             pk_nccl_end(wrapped, the_stream, 0);

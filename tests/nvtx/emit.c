@@ -192,12 +192,11 @@ static void from_outside(void *unused)
 
 static void *record(void *unused)
 {
-    for (unsigned i = 0; i < kit_scaled(500); i++)
-        PK_SCOPE(compute) {
-            PK_SCOPE_NAMED("within") {
-                pk_region_mark(&plain);
-            }
-        }
+    for (unsigned i = 0; i < kit_scaled(500); i++) {
+        PK_REGION_SCOPE(compute);
+        PK_REGION_SCOPE_NAMED("within");
+        pk_region_mark(&plain);
+    }
     pk_region_begin(&plain); /* closed on the way out */
     return unused;
 }

@@ -76,7 +76,7 @@ static void amid_names(void)
     pk_region *region = pk_region_variant(&work, "n", n++);
     pk_region_begin(region);
     pk_region_end(region);
-    pk_thread_name("somebody");
+    pk_thread_set_name("somebody");
 }
 
 static void amid_malloc(void)
@@ -107,7 +107,7 @@ static void call_all(int signal)
     pk_get_counts(&counts);
     pk_region_stats(&work, &stats);
     pk_stop();
-    pk_thread_name("handler");
+    pk_thread_set_name("handler");
     record();
     exit(0);
 }

@@ -572,9 +572,9 @@ static void record(unsigned n)
     for (unsigned done = 0; done < n; done += BATCH) {
         while (counts_now().recorded < done)
             usleep(1000);
-        for (unsigned i = 0; i < BATCH; i++)
-            PK_SCOPE(region) {
-            }
+        for (unsigned i = 0; i < BATCH; i++) {
+            PK_REGION_SCOPE(region);
+        }
     }
 }
 
@@ -627,7 +627,8 @@ static int run_full(int argc, char **argv)
     must_equal(
         pk_start(pk_options(.arena_path = tiny, .backends = "none", .ring_records = 1 << 20)),
         PK_OK);
-    PK_SCOPE(region) {
+    {
+        PK_REGION_SCOPE(region);
     }
     must_equal(pk_stop(), PK_ENOSPC);
     must(strstr(pk_error_message(), "nothing could be recorded") != NULL);

@@ -43,7 +43,7 @@ static void must_be_off(void)
     pk_counts counts = {.size = sizeof counts};
     record(10);
     pk_step(1);
-    pk_thread_name("off");
+    pk_thread_set_name("off");
     must_equal(pk_get_counts(&counts), PK_EOFF);
     must_equal(pk_flush(), PK_EOFF);
     must_equal(pk_stop(), PK_EOFF);
@@ -480,7 +480,7 @@ static void *ask(void *argument)
         must(status == PK_OK || status == PK_EOFF);
         status = pk_flush();
         must(status == PK_OK || status == PK_EOFF);
-        pk_thread_name("asking");
+        pk_thread_set_name("asking");
         kit_sleep_us(300);
     }
     return NULL;

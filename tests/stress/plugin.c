@@ -39,11 +39,10 @@ static void *load(const char *path)
 static void *use(void *argument)
 {
     for (unsigned i = 0; i < rounds; i++) {
-        PK_SCOPE_NAMED("host.round") {
-            pthread_barrier_wait(&loaded);
-            work(CALLS, i % 3 == 0);
-            pthread_barrier_wait(&used);
-        }
+        PK_REGION_SCOPE_NAMED("host.round");
+        pthread_barrier_wait(&loaded);
+        work(CALLS, i % 3 == 0);
+        pthread_barrier_wait(&used);
     }
     return argument;
 }

@@ -15,9 +15,11 @@ void plugin_work(unsigned calls, int leave_open)
     char name[] = "plugin.on the stack";
     for (unsigned i = 0; i < calls; i++) {
         pk_region_begin(&work);
-        PK_SCOPE(*pk_region_variant(&work, "odd", i % 2)) {
+        {
+            PK_REGION_SCOPE(*pk_region_variant(&work, "odd", i % 2));
         }
-        PK_SCOPE_NAMED("plugin.block") {
+        {
+            PK_REGION_SCOPE_NAMED("plugin.block");
         }
         pk_region_end(&work);
         pk_counter_set(&level, i);

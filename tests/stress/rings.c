@@ -82,7 +82,8 @@ static void record_all(int signal)
     pk_step(1);
     pk_region_end(&next_hit);
     add(&begun_there, 2);
-    pk_comm_request request = pk_comm_start(comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 8, -1);
+    pk_comm_request request =
+        pk_comm_start(comm, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 8, -1);
     pk_comm_finish(&request, 0);
     name_something();
     if (errno != before)
@@ -301,7 +302,7 @@ static void control(unsigned i)
     pk_flush();
     pk_get_counts(&counts);
     pk_region_stats(&work, &stats);
-    pk_thread_name(name);
+    pk_thread_set_name(name);
     work_once(i);
     pk_region_begin(pk_region_named(name));
     pk_region_end(pk_region_named(name));

@@ -170,7 +170,7 @@ static void add_collectives(pk_comm *comm, uint64_t step, uint64_t start, uint64
         pki_activity_count_operation(
             &(pki_timed_operation){.comm = comm->index,
                                    .ranks = 2,
-                                   .op = PK_OP_ALL_REDUCE,
+                                   .op = PK_COMM_OP_ALL_REDUCE,
                                    .bytes = 4096,
                                    .sequence = sequence,
                                    .start = at,
@@ -194,15 +194,16 @@ static void spend(uint64_t ns)
 
 static void work(void)
 {
-    PK_SCOPE(forward) {
+    {
+        PK_REGION_SCOPE(forward);
         spend(150 * US);
     }
-    PK_SCOPE(backward) {
+    {
+        PK_REGION_SCOPE(backward);
         spend(100 * US);
     }
-    PK_SCOPE(sync_point) {
-        spend(50 * US);
-    }
+    PK_REGION_SCOPE(sync_point);
+    spend(50 * US);
 }
 
 /* A step began between `before` and `after`: the thread may have lost its processor in between. */

@@ -1,6 +1,8 @@
 /* Programs that are measured: what the tests of pk's commands look at. Where their files go, the
  * environment says. */
+#include <pk/comm.h>
 #include <pk/pk.h>
+#include <pk/span.h>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -38,7 +40,8 @@ static int run_capture(int argc, char **argv)
         return 1;
     }
     for (unsigned long n = 0; !is_over(); n++) {
-        PK_SCOPE(work) {
+        {
+            PK_REGION_SCOPE(work);
             usleep(pause);
         }
         pk_step(1);
@@ -71,11 +74,11 @@ static void comm_work(unsigned n)
 static void blocking(pk_comm *world, unsigned i)
 {
     pk_region_begin(&reduce);
-    pk_comm_call(&reduce, world, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 64u << i % 4, -1);
+    pk_comm_call(&reduce, world, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 64u << i % 4, -1);
     comm_work(100u << i % 4);
     pk_region_end(&reduce);
     pk_region_begin(&gather);
-    pk_comm_call(&gather, world, PK_OP_ALL_GATHER, PK_TYPE_BYTE, 1000, -1);
+    pk_comm_call(&gather, world, PK_COMM_OP_ALL_GATHER, PK_COMM_TYPE_BYTE, 1000, -1);
     comm_work(200);
     pk_region_end(&gather);
 }
@@ -83,8 +86,8 @@ static void blocking(pk_comm *world, unsigned i)
 /* The second one ends first. */
 static void overlapping(pk_comm *row)
 {
-    pk_comm_request a = pk_comm_start(row, PK_OP_SEND, PK_TYPE_FLOAT64, 10, 1);
-    pk_comm_request b = pk_comm_start(row, PK_OP_RECV, PK_TYPE_FLOAT64, 20, 1);
+    pk_comm_request a = pk_comm_start(row, PK_COMM_OP_SEND, PK_COMM_TYPE_FLOAT64, 10, 1);
+    pk_comm_request b = pk_comm_start(row, PK_COMM_OP_RECV, PK_COMM_TYPE_FLOAT64, 20, 1);
     comm_work(500);
     pk_comm_finish(&b, 0);
     comm_work(100);
@@ -94,14 +97,14 @@ static void overlapping(pk_comm *row)
 /* Some that never end: a call that does not come back, requests of which only the second does. */
 static void hang(pk_comm *world, pk_comm *row, const char *how)
 {
-    pk_comm_request never = pk_comm_start(row, PK_OP_SEND, PK_TYPE_FLOAT64, 10, 1);
-    pk_comm_request done = pk_comm_start(row, PK_OP_RECV, PK_TYPE_FLOAT64, 20, 1);
-    pk_comm_request other = pk_comm_start(row, PK_OP_RECV, PK_TYPE_FLOAT64, 20, 1);
+    pk_comm_request never = pk_comm_start(row, PK_COMM_OP_SEND, PK_COMM_TYPE_FLOAT64, 10, 1);
+    pk_comm_request done = pk_comm_start(row, PK_COMM_OP_RECV, PK_COMM_TYPE_FLOAT64, 20, 1);
+    pk_comm_request other = pk_comm_start(row, PK_COMM_OP_RECV, PK_COMM_TYPE_FLOAT64, 20, 1);
     (void)never;
     (void)other;
     pk_comm_finish(&done, 0);
     pk_region_begin(&reduce);
-    pk_comm_call(&reduce, world, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 64, -1);
+    pk_comm_call(&reduce, world, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 64, -1);
     pk_flush();
     for (int i = 0; strcmp(how, "long") == 0 && i < 2; i++) {
         nanosleep(&(struct timespec){1, 200000000}, NULL);
@@ -117,7 +120,8 @@ static int run_comm(int argc, char **argv)
     pk_comm *world = pk_comm_create("ring", "world", 0, 2, 4);
     pk_comm *row = pk_comm_create("ring", "row \"0\"", 0xFEDCBA9876543210, 0, 2);
     for (unsigned i = 0; i < 40; i++) {
-        PK_SCOPE(backward) {
+        {
+            PK_REGION_SCOPE(backward);
             blocking(world, i);
             overlapping(row);
         }
@@ -258,28 +262,31 @@ static void hang_hang(const char *how)
 
 static void one_step(unsigned step, const char *how, pk_comm *world)
 {
-    PK_SCOPE(load) {
+    {
+        PK_REGION_SCOPE(load);
         if (how && strcmp(how, "blocked") == 0)
             block();
         sleep_us(200);
     }
-    PK_SCOPE(forward) {
+    {
+        PK_REGION_SCOPE(forward);
         if (how)
             hang_hang(how);
         sleep_us(600);
-        PK_SCOPE(odd) {
-            sleep_us(200);
-        }
+        PK_REGION_SCOPE(odd);
+        sleep_us(200);
     }
-    PK_SCOPE(hang_reduce) {
+    {
+        PK_REGION_SCOPE(hang_reduce);
         if (world)
-            pk_comm_call(&hang_reduce, world, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 1000, -1);
+            pk_comm_call(&hang_reduce, world, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 1000,
+                         -1);
         meet(step);
     }
-    if (step % 50 == 0)
-        PK_SCOPE(checkpoint) {
-            sleep_us(30000);
-        }
+    if (step % 50 == 0) {
+        PK_REGION_SCOPE(checkpoint);
+        sleep_us(30000);
+    }
     pk_step(1);
 }
 
@@ -305,7 +312,7 @@ static int run_hang(int argc, char **argv)
     if (pk_start(pk_options(.rank = rank, .world_size = size, .backends = "none")) != PK_OK)
         return 1;
     alarm(240);
-    pk_thread_name("trainer");
+    pk_thread_set_name("trainer");
     pk_comm *world = plain ? NULL : pk_comm_create("test", "world", 0, rank, size);
     for (unsigned step = 1; step <= at + 100000; step++) {
         if (step == at && rank == 0)
@@ -452,7 +459,8 @@ static int run_victim(int argc, char **argv)
         return 1;
     alarm(240); /* should nobody kill it */
     for (int i = 0; i < 500; i++) {
-        PK_SCOPE_NAMED("done") {
+        {
+            PK_REGION_SCOPE_NAMED("done");
             pk_region_mark(pk_region_variant(&outer, "i", i % 5));
         }
         pk_step(1);

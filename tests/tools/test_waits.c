@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include <pk/comm.h>
+
 #include "comm/mpi/stragglers_window.h"
 #include "job/verdicts/verdicts.h"
 
@@ -62,8 +64,8 @@ static void saw(size_t rank, uint64_t key, uint32_t op, int32_t partner, uint64_
 static void message(uint64_t key, size_t from, size_t to, uint64_t send, uint64_t sent,
                     uint64_t receive, uint64_t received)
 {
-    saw(from, key, PK_OP_SEND, (int32_t)to, send, sent, sent - send, 100);
-    saw(to, key, PK_OP_RECV, (int32_t)from, receive, received, received - receive, 100);
+    saw(from, key, PK_COMM_OP_SEND, (int32_t)to, send, sent, sent - send, 100);
+    saw(to, key, PK_COMM_OP_RECV, (int32_t)from, receive, received, received - receive, 100);
 }
 
 static void make(uint64_t one_in)
@@ -128,8 +130,8 @@ static void late_senders_and_receivers(void **state)
     message(1, 0, 1, 9 * MS, 10 * MS, 2 * MS, 11 * MS);        /* the sender is 7 ms late */
     message(2, 2, 3, 3 * MS, 8 * MS, 7 * MS, 9 * MS);          /* the receiver 4 ms */
     message(3, 4, 5, 1 * MS, 2 * MS, 6 * MS, 6 * MS + 9 * US); /* ...or the send did not wait */
-    saw(6, 4, PK_OP_SEND, 7, 5 * MS, 6 * MS, 0, 100); /* requests: waited at the end alone */
-    saw(7, 4, PK_OP_RECV, 6, 1 * MS, 7 * MS, 3 * MS, 100);
+    saw(6, 4, PK_COMM_OP_SEND, 7, 5 * MS, 6 * MS, 0, 100); /* requests: waited at the end alone */
+    saw(7, 4, PK_COMM_OP_RECV, 6, 1 * MS, 7 * MS, 3 * MS, 100);
     find(4);
     assert_null(w.waits.why_not);
     assert_int_equal(w.waits.messages, 4);
@@ -144,8 +146,8 @@ static void late_senders_and_receivers(void **state)
 static void exchanged(size_t rank, uint64_t sends, int32_t to, uint64_t receives, int32_t from,
                       uint64_t start, uint64_t end)
 {
-    saw(rank, sends, PK_OP_SEND_RECV, to, start, end, end - start, 100);
-    saw(rank, receives, PK_OP_RECV, from, start - 100, end - 50, end - start - 50, 100);
+    saw(rank, sends, PK_COMM_OP_SEND_RECV, to, start, end, end - start, 100);
+    saw(rank, receives, PK_COMM_OP_RECV, from, start - 100, end - 50, end - start - 50, 100);
 }
 
 /* What the receive waited for is not the send's wait, too; and who was late is no slow link. */
@@ -156,10 +158,11 @@ static void both_halves_of_a_call(void **state)
     exchanged(0, 1, 1, 2, 1, 1 * MS, 6 * MS + 9 * US); /* the other one comes at 6 ms */
     exchanged(1, 2, 0, 1, 0, 6 * MS, 6 * MS + 9 * US);
     exchanged(2, 11, 3, 12, 4, 1 * MS, 9 * MS + 9 * US); /* sent at 3 ms, received at 9 ms */
-    saw(3, 11, PK_OP_RECV, 2, 9 * MS, 9 * MS + 9 * US, 9 * US, 100);
-    saw(4, 12, PK_OP_SEND, 2, 3 * MS, 3 * MS + 9 * US, 9 * US, 100);
-    saw(2, 13, PK_OP_SEND_RECV, 3, 20 * MS, 28 * MS, 8 * MS, 100); /* what it got is not known */
-    saw(3, 13, PK_OP_RECV, 2, 28 * MS, 28 * MS + US, US, 100);
+    saw(3, 11, PK_COMM_OP_RECV, 2, 9 * MS, 9 * MS + 9 * US, 9 * US, 100);
+    saw(4, 12, PK_COMM_OP_SEND, 2, 3 * MS, 3 * MS + 9 * US, 9 * US, 100);
+    saw(2, 13, PK_COMM_OP_SEND_RECV, 3, 20 * MS, 28 * MS, 8 * MS,
+        100); /* what it got is not known */
+    saw(3, 13, PK_COMM_OP_RECV, 2, 28 * MS, 28 * MS + US, US, 100);
     find(1);
     assert_true(of(PKI_JOB_LATE_SENDER, 0) == 5e6 && of(PKI_JOB_LATE_SENDER, 1) == 0);
     assert_true(of(PKI_JOB_LATE_RECEIVER, 0) == 0 && of(PKI_JOB_LATE_RECEIVER, 1) == 0);
@@ -176,12 +179,12 @@ static void waits_at_collectives(void **state)
     begin();
     for (size_t r = 0; r < RANKS; r++) {
         uint64_t start = (10 + r) * MS;
-        saw(r, 1, PK_OP_ALL_REDUCE, -1, start, 20 * MS, 20 * MS - start, 8);
-        saw(r, 2, PK_OP_BARRIER, -1, start + 100 * MS, 120 * MS, 20 * MS - start, 0);
-        saw(r, 3, PK_OP_BROADCAST, 3, start + 200 * MS, 220 * MS, 20 * MS - start, 8);
-        saw(r, 4, PK_OP_REDUCE, 0, start + 300 * MS, 320 * MS, 20 * MS - start, 8);
+        saw(r, 1, PK_COMM_OP_ALL_REDUCE, -1, start, 20 * MS, 20 * MS - start, 8);
+        saw(r, 2, PK_COMM_OP_BARRIER, -1, start + 100 * MS, 120 * MS, 20 * MS - start, 0);
+        saw(r, 3, PK_COMM_OP_BROADCAST, 3, start + 200 * MS, 220 * MS, 20 * MS - start, 8);
+        saw(r, 4, PK_COMM_OP_REDUCE, 0, start + 300 * MS, 320 * MS, 20 * MS - start, 8);
     }
-    saw(2, 9, PK_OP_ALL_REDUCE, -1, 1 * MS, 2 * MS, MS, 8); /* nobody else has chosen it */
+    saw(2, 9, PK_COMM_OP_ALL_REDUCE, -1, 1 * MS, 2 * MS, MS, 8); /* nobody else has chosen it */
     find(1);
     assert_int_equal(w.waits.collectives, 4);
     assert_int_equal(w.waits.alone, 1);
@@ -212,8 +215,8 @@ static void wait_for_all(uint64_t steps, uint64_t one_in)
                 uint64_t sent = at + from * MS, end = at + 7 * MS + 10 * US;
                 if (from == to || key * 0x9E3779B1u % 1021 % one_in)
                     continue;
-                saw(from, key, PK_OP_SEND, (int32_t)to, sent, sent + US, 0, 100);
-                saw(to, key, PK_OP_RECV, (int32_t)from, at, end, end - at, 100);
+                saw(from, key, PK_COMM_OP_SEND, (int32_t)to, sent, sent + US, 0, 100);
+                saw(to, key, PK_COMM_OP_RECV, (int32_t)from, at, end, end - at, 100);
             }
     make(one_in);
 }
@@ -228,7 +231,7 @@ static void waited(size_t rank, uint64_t messages, uint64_t collectives)
         .library = strdup("MPI"), .name = strdup("w"), .waited = messages + collectives};
     c->collectives = calloc(1, sizeof *c->collectives);
     c->collective_count = 1;
-    c->collectives[0] = (pki_operation_row){.op = PK_OP_ALL_REDUCE, .exposed = collectives};
+    c->collectives[0] = (pki_operation_row){.op = PK_COMM_OP_ALL_REDUCE, .exposed = collectives};
 }
 
 static double waits_of(size_t rank)
@@ -284,7 +287,7 @@ static void messages_and_collectives_are_scaled_apart(void **state)
     wait_for_all(10, 1);
     for (uint64_t i = 0; i < 2; i++) /* two of eight, that were chosen */
         for (size_t r = 0; r < RANKS; r++)
-            saw(r, 8000 + i, PK_OP_BARRIER, -1, (100 + i * 10 + r) * MS, (108 + i * 10) * MS,
+            saw(r, 8000 + i, PK_COMM_OP_BARRIER, -1, (100 + i * 10 + r) * MS, (108 + i * 10) * MS,
                 (8 - r) * MS, 0);
     for (size_t r = 0; r < RANKS; r++) {
         free(w.ranks[r].comm.sequences.rows);
@@ -355,7 +358,7 @@ static void clocks_of_other_nodes(void **state)
     for (uint64_t i = 0; i < 10; i++) { /* over the whole run: clocks may drift */
         uint64_t at = i * 10 * MS;
         for (size_t r = 0; r < RANKS; r++)
-            saw(r, 10 + i, PK_OP_BARRIER, -1, at, at + 40 * US, 40 * US, 0);
+            saw(r, 10 + i, PK_COMM_OP_BARRIER, -1, at, at + 40 * US, 40 * US, 0);
     }
     message(30, 0, 4, 60 * MS, 61 * MS, 50 * MS, 51 * MS); /* received before it was sent */
     message(3, 1, 5, 30 * MS + 30 * US, 31 * MS, 30 * MS, 32 * MS);

@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <time.h>
 
+#include <pk/gpu.h>
 #include <pk/pk.h>
 
 #include "../fake/driver.h"

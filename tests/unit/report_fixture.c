@@ -445,7 +445,7 @@ static void add_reductions(pki_comm_figures *c)
         uint64_t ns = 20 * US + bytes / 10 + (i % 10 == 9 ? 2 * MS : i % 7 * US);
         pki_comm_figures_add(c, &(pki_timed_operation){.comm = WORLD,
                                                        .ranks = 4,
-                                                       .op = PK_OP_ALL_REDUCE,
+                                                       .op = PK_COMM_OP_ALL_REDUCE,
                                                        .region = COMM_FIXTURE_BACKWARD,
                                                        .bytes = bytes,
                                                        .sequence = i + 1,
@@ -460,19 +460,20 @@ static void add_reductions(pki_comm_figures *c)
 static void add_messages(pki_comm_figures *c)
 {
     for (uint64_t i = 0; i < 200; i++)
-        pki_comm_figures_add(c, &(pki_timed_operation){.comm = ROW,
-                                                       .ranks = 2,
-                                                       .op = i % 2 ? PK_OP_RECV : PK_OP_SEND,
-                                                       .region = i < 190 ? HALO : 0,
-                                                       .bytes = 5000,
-                                                       .sequence = i + 1,
-                                                       .comm_id = 0xFEDCBA98,
-                                                       .self = 1,
-                                                       .partner = 3 + (uint32_t)(i / 2 % 2),
-                                                       .start = i * MS,
-                                                       .end = i * MS + 400 * US + i * US,
-                                                       .exposed = i * US / 2,
-                                                       .in_flight = (uint32_t)(i % 3 + 1)});
+        pki_comm_figures_add(c,
+                             &(pki_timed_operation){.comm = ROW,
+                                                    .ranks = 2,
+                                                    .op = i % 2 ? PK_COMM_OP_RECV : PK_COMM_OP_SEND,
+                                                    .region = i < 190 ? HALO : 0,
+                                                    .bytes = 5000,
+                                                    .sequence = i + 1,
+                                                    .comm_id = 0xFEDCBA98,
+                                                    .self = 1,
+                                                    .partner = 3 + (uint32_t)(i / 2 % 2),
+                                                    .start = i * MS,
+                                                    .end = i * MS + 400 * US + i * US,
+                                                    .exposed = i * US / 2,
+                                                    .in_flight = (uint32_t)(i % 3 + 1)});
 }
 
 /* As NCCL tells them: the larger ones by another algorithm, with exceptions. */
@@ -483,7 +484,7 @@ static void add_told(pki_comm_figures *c)
         uint64_t ns = large ? 90 * US : 15 * US;
         pki_comm_figures_add(c, &(pki_timed_operation){.comm = ROW,
                                                        .ranks = 2,
-                                                       .op = PK_OP_ALL_REDUCE,
+                                                       .op = PK_COMM_OP_ALL_REDUCE,
                                                        .region = COMM_FIXTURE_BACKWARD,
                                                        .bytes = large ? 1 << 24 : 1 << 14,
                                                        .sequence = 200 + i,

@@ -248,7 +248,7 @@ static void counting(pk_bench_run *bench)
 {
     char name[8];
     pk_bench_set_work(bench, 1000, 200, 3);
-    pk_bench_label(bench, "a label");
+    pk_bench_set_label(bench, "a label");
     PK_BENCH_LOOP {
         pass(1000);
         pk_bench_add_counter(bench, "hits", 2, PK_BENCH_UNIT_PER_ITERATION);

@@ -144,8 +144,8 @@ static void fill_kernel(pki_bench_row *row)
     r->launch = 5000;
     r->queued = 1;
     r->bound = PK_BENCH_BOUND_LAUNCH;
-    r->clock_low = 1410;
-    r->clock_high = 1980;
+    r->clock_low_mhz = 1410;
+    r->clock_high_mhz = 1980;
     r->throttled = 2;
     r->marks = calloc(r->count, 1);
     for (int i = 3; r->marks && i < 5; i++)

@@ -203,7 +203,7 @@ static void clocks_are_watched(void **state)
     r.size = sizeof r;
     assert_int_equal(pk_bench("slower", slower_later, NULL, &o, &r), PK_OK);
     assert_non_null(strstr(r.note, "the GPU's clock went between 1200 and 1980 MHz meanwhile"));
-    assert_true(r.clock_low == 1200 && r.clock_high == 1980);
+    assert_true(r.clock_low_mhz == 1200 && r.clock_high_mhz == 1980);
     pk_bench_result_release(&r);
     assert_int_equal(nvml->inits, nvml->shutdowns);
 }
@@ -691,8 +691,8 @@ static void warm_when_the_clock_has_risen(void **state)
     close_to(r.max, 10000, 25);
     assert_int_equal(r.warmup_steady, 1);
     assert_true(r.warmup_time >= 350000000);
-    assert_int_equal(r.clock_low, 1980);
-    assert_int_equal(r.clock_high, 1980);
+    assert_int_equal(r.clock_low_mhz, 1980);
+    assert_int_equal(r.clock_high_mhz, 1980);
     pk_bench_result_release(&r);
     assert_int_equal(kernel_clock_nvml->inits, kernel_clock_nvml->shutdowns);
 }
@@ -704,7 +704,7 @@ static void warm_by_time_without_nvml(void **state)
     pk_bench_result r = kernel_clock_run(5000, 2000);
     assert_true(r.warmup_time >= PKI_BENCH_CLOCKS_BLIND);
     assert_true(r.warmup_time < PKI_BENCH_CLOCKS_BLIND + 20000000);
-    assert_int_equal(r.clock_high, 0);
+    assert_int_equal(r.clock_high_mhz, 0);
     assert_string_equal(r.note, "");
     pk_bench_result_release(&r);
     assert_int_equal(kernel_clock_nvml->inits, kernel_clock_nvml->shutdowns);
@@ -739,8 +739,8 @@ static void throttled_samples_are_marked(void **state)
     }
     assert_true(marked > 0 && marked < r.count);
     assert_int_equal(r.throttled, marked);
-    assert_int_equal(r.clock_low, 1410);
-    assert_int_equal(r.clock_high, 1980);
+    assert_int_equal(r.clock_low_mhz, 1410);
+    assert_int_equal(r.clock_high_mhz, 1980);
     if (!strstr(r.note, "the GPU's clock was held down (the power cap)"))
         fail_msg("%s", r.note);
     pk_bench_result_release(&r);

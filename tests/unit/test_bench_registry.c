@@ -225,7 +225,7 @@ static pk_status expand_with(uint32_t kind, const int64_t *values, uint32_t coun
     pk_bench_entry *entry = &entries[used];
     pk_bench_axis *axis = &axes[used++];
     *entry = (pk_bench_entry){.name = "odd", .body = body, .compiler = "", .flags = ""};
-    *axis = (pk_bench_axis){"n", kind, count, values, NULL};
+    *axis = (pk_bench_axis){.key = "n", .kind = kind, .count = count, .values = values};
     pk_bench_attach_(entry, axis);
     pk_bench_register_(entry);
     pk_status status = pki_bench_instances(&all);

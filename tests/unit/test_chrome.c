@@ -709,7 +709,7 @@ static void chrome_activity_the_longest_event_fits(void **state)
                                      .library_length = sizeof name - 1,
                                      .count = UINT64_MAX,
                                      .sequence = UINT64_MAX,
-                                     .op = PK_OP_SCATTER,
+                                     .op = PK_COMM_OP_SCATTER,
                                      .in_flight = UINT32_MAX};
     for (size_t i = 0; i < PKI_COUNT_OF(args); i++)
         args[i] = (pki_activity_arg){"a key of some length, as some have", name, 0};

@@ -80,8 +80,8 @@ static void each_moment_is_waited_for_once(void **state)
 {
     (void)state;
     for (uint64_t i = 0; i < 8; i++)
-        add(0, 4, PK_OP_ALL_REDUCE, 8, 1000 + 10 * i, 400 - 10 * i);
-    add(0, 4, PK_OP_ALL_REDUCE, 8, 5000, 100);
+        add(0, 4, PK_COMM_OP_ALL_REDUCE, 8, 1000 + 10 * i, 400 - 10 * i);
+    add(0, 4, PK_COMM_OP_ALL_REDUCE, 8, 5000, 100);
     const pki_comm_row *row = &fill()->comms[0];
     assert_int_equal(row->time, 8 * 400 - 280 + 100);
     assert_int_equal(row->exposed, (8 * 400 - 280 + 100) / 2);
@@ -95,20 +95,20 @@ static void formulas(void **state)
     static const struct {
         pk_comm_op op;
         double size, factor;
-    } known[] = {{PK_OP_ALL_REDUCE, 1000, 1.5},
-                 {PK_OP_BROADCAST, 1000, 1},
-                 {PK_OP_REDUCE, 1000, 1},
-                 {PK_OP_ALL_GATHER, 4000, 0.75},
-                 {PK_OP_REDUCE_SCATTER, 4000, 0.75},
-                 {PK_OP_ALL_TO_ALL, 4000, 0.75},
-                 {PK_OP_GATHER, 4000, 0.75},
-                 {PK_OP_SCATTER, 4000, 0.75},
-                 {PK_OP_SEND, 1000, 1},
-                 {PK_OP_RECV, 1000, 1},
-                 {PK_OP_SEND_RECV, 1000, 1},
-                 {PK_OP_BARRIER, 0, 0},
-                 {PK_OP_OTHER, 0, 0},
-                 {PK_OP_GROUP, 0, 0}};
+    } known[] = {{PK_COMM_OP_ALL_REDUCE, 1000, 1.5},
+                 {PK_COMM_OP_BROADCAST, 1000, 1},
+                 {PK_COMM_OP_REDUCE, 1000, 1},
+                 {PK_COMM_OP_ALL_GATHER, 4000, 0.75},
+                 {PK_COMM_OP_REDUCE_SCATTER, 4000, 0.75},
+                 {PK_COMM_OP_ALL_TO_ALL, 4000, 0.75},
+                 {PK_COMM_OP_GATHER, 4000, 0.75},
+                 {PK_COMM_OP_SCATTER, 4000, 0.75},
+                 {PK_COMM_OP_SEND, 1000, 1},
+                 {PK_COMM_OP_RECV, 1000, 1},
+                 {PK_COMM_OP_SEND_RECV, 1000, 1},
+                 {PK_COMM_OP_BARRIER, 0, 0},
+                 {PK_COMM_OP_OTHER, 0, 0},
+                 {PK_COMM_OP_GROUP, 0, 0}};
     (void)state;
     assert_int_equal(PKI_COUNT_OF(known), PKI_COMM_OPS);
     for (size_t i = 0; i < PKI_COUNT_OF(known); i++) {
@@ -132,10 +132,10 @@ static void classes(void **state)
 static void rows(void **state)
 {
     (void)state;
-    add(0, 4, PK_OP_ALL_REDUCE, 1500, 0, 100);
-    add(0, 4, PK_OP_ALL_REDUCE, 1100, 1000, 200);
-    add(0, 4, PK_OP_ALL_REDUCE, 4096, 2000, 1024);
-    add(0, 4, PK_OP_BARRIER, 0, 4000, 10);
+    add(0, 4, PK_COMM_OP_ALL_REDUCE, 1500, 0, 100);
+    add(0, 4, PK_COMM_OP_ALL_REDUCE, 1100, 1000, 200);
+    add(0, 4, PK_COMM_OP_ALL_REDUCE, 4096, 2000, 1024);
+    add(0, 4, PK_COMM_OP_BARRIER, 0, 4000, 10);
     const pki_comm_summary *s = fill();
     assert_int_equal(s->collective_count, 3);
     const pki_operation_row *r = &s->collectives[0];
@@ -148,7 +148,7 @@ static void rows(void **state)
     assert_float_equal(r->busbw.min, 5.5 * 1.5, 1e-9);
     assert_int_equal(s->collectives[1].size, 4096);
     assert_float_equal(s->collectives[1].busbw.max, 6, 1e-9);
-    assert_int_equal(s->collectives[2].op, PK_OP_BARRIER);
+    assert_int_equal(s->collectives[2].op, PK_COMM_OP_BARRIER);
     assert_int_equal(s->collectives[2].busbw.count, 0);
     assert_int_equal(s->region_count, 2); /* two operations of one region */
     assert_string_equal(s->regions[0].region, "backward");
@@ -162,10 +162,10 @@ static void rows(void **state)
 static void communicators(void **state)
 {
     (void)state;
-    add(0, 4, PK_OP_ALL_REDUCE, 8, 0, 100);
+    add(0, 4, PK_COMM_OP_ALL_REDUCE, 8, 0, 100);
     pki_comm_figures_add(c, &(pki_timed_operation){.comm = 1,
                                                    .ranks = 2,
-                                                   .op = PK_OP_SEND,
+                                                   .op = PK_COMM_OP_SEND,
                                                    .bytes = 5,
                                                    .start = 10,
                                                    .end = 20,
@@ -188,7 +188,7 @@ static void strangers(void **state)
 {
     (void)state;
     comms_known = 2;
-    add(5, 2, PK_OP_SEND, 1, 0, 1);
+    add(5, 2, PK_COMM_OP_SEND, 1, 0, 1);
     const pki_comm_summary *s = fill();
     assert_int_equal(s->comm_count, 2);
     assert_string_equal(s->comms[0].name, "world");
@@ -200,7 +200,7 @@ static void the_slowest_are_kept(void **state)
 {
     (void)state;
     for (uint64_t i = 0; i < 100; i++)
-        add(0, 4, PK_OP_ALL_REDUCE, 8, i, (i * 37) % 100);
+        add(0, 4, PK_COMM_OP_ALL_REDUCE, 8, i, (i * 37) % 100);
     const pki_comm_summary *s = fill();
     assert_int_equal(s->slowest_count, PKI_COMM_FIGURES_SLOWEST);
     for (size_t i = 0; i < s->slowest_count; i++)
@@ -211,7 +211,7 @@ static void the_slowest_are_kept(void **state)
 static void no_time_at_all(void **state)
 {
     (void)state;
-    add(0, 4, PK_OP_ALL_REDUCE, 8, 5, 0);
+    add(0, 4, PK_COMM_OP_ALL_REDUCE, 8, 5, 0);
     pki_comm_figures_add(c, &(pki_timed_operation){.ranks = 4, .bytes = 8, .start = 9, .end = 3});
     const pki_comm_summary *s = fill();
     assert_int_equal(s->collectives[0].time.count, 2);
@@ -223,7 +223,7 @@ static void too_many_rows(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < PKI_COMM_FIGURES_ROWS; i++)
-        add(i, 2, PK_OP_SEND, 1, 0, 1);
+        add(i, 2, PK_COMM_OP_SEND, 1, 0, 1);
     const pki_comm_summary *s = fill();
     assert_int_equal(s->comm_count, PKI_COMM_FIGURES_ROWS);
     assert_int_equal(s->collective_count, PKI_COMM_FIGURES_ROWS / 2);
@@ -243,7 +243,7 @@ static void add_by(const char *algorithm, const char *protocol, uint32_t channel
 {
     pki_comm_figures_add(c, &(pki_timed_operation){.comm = 1,
                                                    .ranks = 2,
-                                                   .op = PK_OP_ALL_REDUCE,
+                                                   .op = PK_COMM_OP_ALL_REDUCE,
                                                    .bytes = 4096,
                                                    .end = 10,
                                                    .algorithm = algorithm,
@@ -297,10 +297,10 @@ static void the_steps_of_the_slowest(void **state)
     (void)state;
     for (uint64_t i = 0; i < 10; i++)
         pki_comm_figures_step(c, i, 100 * i, 100 * (i + 1));
-    add(1, 2, PK_OP_SEND, 8, 299, 500);  /* step 2 */
-    add(1, 2, PK_OP_SEND, 8, 300, 400);  /* step 3 */
-    add(1, 2, PK_OP_SEND, 8, 1050, 300); /* to come */
-    add(1, 2, PK_OP_SEND, 8, 9000, 200); /* in none */
+    add(1, 2, PK_COMM_OP_SEND, 8, 299, 500);  /* step 2 */
+    add(1, 2, PK_COMM_OP_SEND, 8, 300, 400);  /* step 3 */
+    add(1, 2, PK_COMM_OP_SEND, 8, 1050, 300); /* to come */
+    add(1, 2, PK_COMM_OP_SEND, 8, 9000, 200); /* in none */
     pki_comm_figures_step(c, 10, 1000, 1100);
     pki_comm_figures_step(c, 11, 1040, 1200); /* another thread's */
     const pki_comm_call_row *slow = fill()->slowest;
@@ -310,8 +310,8 @@ static void the_steps_of_the_slowest(void **state)
     assert_int_equal(slow[2].step, 10);
     for (uint64_t i = 0; i < PKI_COMM_FIGURES_STEPS; i++)
         pki_comm_figures_step(c, 100 + i, 10000 + i, 10001 + i);
-    add(1, 2, PK_OP_SEND, 8, 10000, 700); /* still known */
-    add(1, 2, PK_OP_SEND, 8, 550, 600);   /* no longer */
+    add(1, 2, PK_COMM_OP_SEND, 8, 10000, 700); /* still known */
+    add(1, 2, PK_COMM_OP_SEND, 8, 550, 600);   /* no longer */
     slow = fill()->slowest;
     assert_true(slow[0].in_step && !slow[1].in_step && slow[2].in_step);
     pki_comm_figures_step(NULL, 0, 0, 1);
@@ -344,7 +344,7 @@ static const struct CMUnitTest collectives_tests[] = {
 static pki_timed_operation message(uint32_t from, uint32_t to, bool received, uint64_t tag,
                                    uint64_t bytes)
 {
-    return (pki_timed_operation){.op = received ? PK_OP_RECV : PK_OP_SEND,
+    return (pki_timed_operation){.op = received ? PK_COMM_OP_RECV : PK_COMM_OP_SEND,
                                  .ranks = 8,
                                  .bytes = bytes,
                                  .start = 1000,
@@ -379,7 +379,7 @@ static void partners_are_counted(void **state)
         }
     pki_timed_operation nobody = message(0, 1, false, 7, 100), all = nobody;
     nobody.partner = 0;
-    all.op = PK_OP_BROADCAST;
+    all.op = PK_COMM_OP_BROADCAST;
     assert_true(pki_comm_partners_add(p, &nobody) && pki_comm_partners_add(p, &all));
     pki_partner_row *rows = rows_of(p, &count);
     assert_int_equal(count, 3);
@@ -489,7 +489,7 @@ static void fewer_are_a_part_of_more(void **state)
     (void)state;
     for (uint64_t i = 1; i <= 5000; i++) {
         pki_timed_operation all = {
-            .op = PK_OP_ALL_REDUCE, .ranks = 4, .comm_id = ID, .sequence = i};
+            .op = PK_COMM_OP_ALL_REDUCE, .ranks = 4, .comm_id = ID, .sequence = i};
         exchange_add(few, all);
         exchange_add(many, all);
         for (int k = 0; k < 9; k++)
@@ -524,7 +524,7 @@ static void what_cannot_be_found_again_is_not_chosen(void **state)
     no_self.self = 0;
     nobody.partner = 0;
     shared.sharers = 2;
-    other.op = PK_OP_OTHER;
+    other.op = PK_COMM_OP_OTHER;
     exchange_add(s, no_id);
     exchange_add(s, no_self);
     exchange_add(s, nobody);

@@ -34,21 +34,21 @@ static void tags(void **state)
     pk_comm *comm = pk_comm_create("MPI", "messages", 0, 1, 4);
     for (size_t i = 0; i < PKI_COUNT_OF(of); i++) {
         pk_region_begin(&message);
-        pk_comm_call(&message, comm, PK_OP_SEND, PK_TYPE_BYTE, 8, 2);
-        pk_comm_tag(&message, of[i]);
+        pk_comm_call(&message, comm, PK_COMM_OP_SEND, PK_COMM_TYPE_BYTE, 8, 2);
+        pk_comm_set_tag(&message, of[i]);
         pk_region_end(&message);
-        pk_comm_request r = pk_comm_start(comm, PK_OP_RECV, PK_TYPE_BYTE, 8, -1);
-        pk_comm_tag_request(&r, 5);
-        pk_comm_tag_request(&r, of[i]);
-        pk_comm_tag_request(&r, -1); /* as it was */
+        pk_comm_request r = pk_comm_start(comm, PK_COMM_OP_RECV, PK_COMM_TYPE_BYTE, 8, -1);
+        pk_comm_set_request_tag(&r, 5);
+        pk_comm_set_request_tag(&r, of[i]);
+        pk_comm_set_request_tag(&r, -1); /* as it was */
         pk_comm_correct(&r, 3, 1);
         assert_int_equal(r.sequence, 2 * i + 2);
         pk_comm_finish(&r, 0);
     }
     pk_region_begin(&message);
-    pk_comm_tag(&message, 3); /* no message yet */
-    pk_comm_call(&message, comm, PK_OP_SEND, PK_TYPE_BYTE, 8, 2);
-    pk_comm_tag(&message, -1);
+    pk_comm_set_tag(&message, 3); /* no message yet */
+    pk_comm_call(&message, comm, PK_COMM_OP_SEND, PK_COMM_TYPE_BYTE, 8, 2);
+    pk_comm_set_tag(&message, -1);
     pk_region_end(&message);
     assert_int_equal(pki_comm_completed(comm), 7);
     assert_int_equal(pk_stop(), PK_OK);
@@ -118,7 +118,7 @@ static void record(pk_comm *comm, uint32_t op, int32_t peer)
     char name[64];
     pk_region *region = pk_region_named_of(PK_COMM, name_of(name, "region", comm, op, peer));
     pk_region_begin(region);
-    pk_comm_call(region, comm, (pk_comm_op)op, PK_TYPE_FLOAT64, 5, peer);
+    pk_comm_call(region, comm, (pk_comm_op)op, PK_COMM_TYPE_FLOAT64, 5, peer);
     pk_region_end(region);
 }
 
@@ -129,7 +129,7 @@ static void add_activity(pk_comm *comm, uint32_t op, int32_t peer)
     char name[64];
     pki_operation o = pki_operation_on(comm);
     o.op = op;
-    o.type = PK_TYPE_FLOAT64;
+    o.type = PK_COMM_TYPE_FLOAT64;
     o.count = 5;
     o.sequence = pki_comm_enqueued(comm);
     o.peer = peer;
@@ -159,15 +159,15 @@ static json_t *args_of(json_t *comm_arguments_doc, const char *who, const pk_com
 static const char *key_of(uint32_t op)
 {
     switch (op) {
-    case PK_OP_SEND:
-    case PK_OP_SEND_RECV: /* ours: that of the send */
+    case PK_COMM_OP_SEND:
+    case PK_COMM_OP_SEND_RECV: /* ours: that of the send */
         return "Dst Rank";
-    case PK_OP_RECV:
+    case PK_COMM_OP_RECV:
         return "Src Rank";
-    case PK_OP_BROADCAST:
-    case PK_OP_REDUCE:
-    case PK_OP_GATHER:
-    case PK_OP_SCATTER:
+    case PK_COMM_OP_BROADCAST:
+    case PK_COMM_OP_REDUCE:
+    case PK_COMM_OP_GATHER:
+    case PK_COMM_OP_SCATTER:
         return "Root";
     default:
         return "none";
@@ -220,7 +220,7 @@ static void both_write_the_same(void **state)
     stop_and_count();
     comm_arguments_doc = load_document("run.json");
     with_each(compare);
-    const json_t *args = args_of(comm_arguments_doc, "region", whole, PK_OP_ALL_REDUCE, -1);
+    const json_t *args = args_of(comm_arguments_doc, "region", whole, PK_COMM_OP_ALL_REDUCE, -1);
     assert_string_equal(json_string_value(member(args, "Process Group Ranks")), "[0, 1, 2, 3]");
     assert_string_equal(json_string_value(member(args, "Comms Id")), "0000000000000abc");
     json_decref(comm_arguments_doc);
@@ -237,12 +237,12 @@ static void the_longest_names_leave_no_room(void **state)
     name[255] = key[255] = 0;
     pk_region *region = pk_region_variant(pk_region_named_of(PK_COMM, name), key, INT64_MIN);
     pk_region_begin(region);
-    pk_comm_call(region, whole, PK_OP_ALL_REDUCE, PK_TYPE_BYTE, 77, -1);
+    pk_comm_call(region, whole, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_BYTE, 77, -1);
     pk_region_end(region);
-    record(whole, PK_OP_BROADCAST, 1);
+    record(whole, PK_COMM_OP_BROADCAST, 1);
     stop_and_count();
     comm_arguments_doc = load_document("run.json");
-    const json_t *args = args_of(comm_arguments_doc, "region", whole, PK_OP_BROADCAST, 1);
+    const json_t *args = args_of(comm_arguments_doc, "region", whole, PK_COMM_OP_BROADCAST, 1);
     assert_int_equal(json_integer_value(member(args, "Seq")), pki_comm_enqueued(whole));
     json_decref(comm_arguments_doc);
 }
@@ -254,11 +254,11 @@ static void other_peers_under_one_name(void **state)
     const int32_t first[] = {1, 2, 3}, second[] = {1, 2, 0};
     (void)state;
     pk_comm *c = pk_comm_create("ring", "made again", 0, 0, 3);
-    pk_comm_peers(c, first, 3);
+    pk_comm_set_peers(c, first, 3);
     assert_int_equal(pki_comm_job_rank(c, 2, 1, 4), 3);
     pk_comm_destroy(c);
     assert_ptr_equal(pk_comm_create("ring", "made again", 0, 0, 3), c);
-    pk_comm_peers(c, second, 3);
+    pk_comm_set_peers(c, second, 3);
     assert_int_equal(pki_comm_job_rank(c, 1, 1, 4), 2);
     assert_int_equal(pki_comm_job_rank(c, 2, 1, 4), -1);
 }
@@ -305,7 +305,7 @@ static void reduce(pk_comm *comm, uint64_t count)
 {
     pk_region_begin(&backward);
     pk_region_begin(&ring);
-    pk_comm_call(&ring, comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, count, -1);
+    pk_comm_call(&ring, comm, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, count, -1);
     spend();
     pk_region_end(&ring);
     pk_region_end(&backward);
@@ -383,17 +383,17 @@ static void elements(void **state)
         pk_comm_op op;
         uint64_t in, out;
         const char *peer;
-    } known[] = {{PK_OP_ALL_REDUCE, 5, 5, NULL},      {PK_OP_BROADCAST, 5, 5, "Root"},
-                 {PK_OP_REDUCE, 5, 5, "Root"},        {PK_OP_ALL_GATHER, 5, 15, NULL},
-                 {PK_OP_REDUCE_SCATTER, 15, 5, NULL}, {PK_OP_ALL_TO_ALL, 15, 15, NULL},
-                 {PK_OP_GATHER, 5, 15, "Root"},       {PK_OP_SCATTER, 15, 5, "Root"},
-                 {PK_OP_SEND, 5, 0, "Dst Rank"},      {PK_OP_RECV, 0, 5, "Src Rank"}};
+    } known[] = {{PK_COMM_OP_ALL_REDUCE, 5, 5, NULL},      {PK_COMM_OP_BROADCAST, 5, 5, "Root"},
+                 {PK_COMM_OP_REDUCE, 5, 5, "Root"},        {PK_COMM_OP_ALL_GATHER, 5, 15, NULL},
+                 {PK_COMM_OP_REDUCE_SCATTER, 15, 5, NULL}, {PK_COMM_OP_ALL_TO_ALL, 15, 15, NULL},
+                 {PK_COMM_OP_GATHER, 5, 15, "Root"},       {PK_COMM_OP_SCATTER, 15, 5, "Root"},
+                 {PK_COMM_OP_SEND, 5, 0, "Dst Rank"},      {PK_COMM_OP_RECV, 0, 5, "Src Rank"}};
     (void)state;
     pk_comm *comm = new_comm(0, 3);
     for (size_t i = 0; i < PKI_COUNT_OF(known); i++) {
         pk_region *region = pk_region_named_of(PK_COMM, pki_comm_op_name(known[i].op));
         pk_region_begin(region);
-        pk_comm_call(region, comm, known[i].op, PK_TYPE_FLOAT64, 5, 2);
+        pk_comm_call(region, comm, known[i].op, PK_COMM_TYPE_FLOAT64, 5, 2);
         pk_region_end(region);
     }
     stop_and_count();
@@ -415,8 +415,8 @@ static void requests(void **state)
     (void)state;
     pk_comm *comm = new_comm(1, 4);
     pk_region_begin(&backward);
-    pk_comm_request a = pk_comm_start(comm, PK_OP_ALL_REDUCE, PK_TYPE_BYTE, 4096, -1);
-    pk_comm_request b = pk_comm_start(comm, PK_OP_SEND, PK_TYPE_INT64, 2, 3);
+    pk_comm_request a = pk_comm_start(comm, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_BYTE, 4096, -1);
+    pk_comm_request b = pk_comm_start(comm, PK_COMM_OP_SEND, PK_COMM_TYPE_INT64, 2, 3);
     pk_region_end(&backward);
     assert_true(a.sequence == 1 && b.sequence == 2);
     spend();
@@ -451,7 +451,7 @@ static void what_hangs(void **state)
 {
     (void)state;
     pk_comm *comm = new_comm(0, 2);
-    pk_comm_request lost = pk_comm_start(comm, PK_OP_BARRIER, PK_TYPE_BYTE, 0, -1);
+    pk_comm_request lost = pk_comm_start(comm, PK_COMM_OP_BARRIER, PK_COMM_TYPE_BYTE, 0, -1);
     const pki_comm_row *row = row_of(stop_and_sum(), comm->title);
     assert_true(row->enqueued == 1 && row->completed == 0 && row->calls == 0);
     pk_comm_finish(&lost, 0); /* after the stop: complete, and recorded by nobody */
@@ -462,7 +462,7 @@ static void a_request_outlives_its_session(void **state)
 {
     (void)state;
     pk_comm *comm = new_comm(0, 2);
-    pk_comm_request r = pk_comm_start(comm, PK_OP_BARRIER, PK_TYPE_BYTE, 0, -1);
+    pk_comm_request r = pk_comm_start(comm, PK_COMM_OP_BARRIER, PK_COMM_TYPE_BYTE, 0, -1);
     stop_and_count();
     assert_int_equal(
         pk_start(pk_options(.clock = the_clock, .backends = "none", .trace_path = "b.json")),
@@ -477,8 +477,8 @@ static void off(void **state)
     (void)state;
     pk_comm *comm = new_comm(0, 2);
     stop_and_count();
-    pk_comm_call(&ring, comm, PK_OP_BARRIER, PK_TYPE_BYTE, 0, -1);
-    pk_comm_request r = pk_comm_start(comm, PK_OP_BARRIER, PK_TYPE_BYTE, 0, -1);
+    pk_comm_call(&ring, comm, PK_COMM_OP_BARRIER, PK_COMM_TYPE_BYTE, 0, -1);
+    pk_comm_request r = pk_comm_start(comm, PK_COMM_OP_BARRIER, PK_COMM_TYPE_BYTE, 0, -1);
     assert_null(r.comm);
     assert_int_equal(pki_comm_enqueued(comm), 0);
 }
@@ -487,11 +487,12 @@ static void calls_that_fit_nothing(void **state)
 {
     (void)state;
     pk_comm *comm = new_comm(0, 2);
-    pk_comm_call(&ring, comm, PK_OP_BARRIER, PK_TYPE_BYTE, 0, -1); /* no such region is open */
+    pk_comm_call(&ring, comm, PK_COMM_OP_BARRIER, PK_COMM_TYPE_BYTE, 0,
+                 -1); /* no such region is open */
     assert_int_equal(pki_comm_enqueued(comm), 0);
     pk_region_begin(&ring);
-    pk_comm_call(&ring, NULL, PK_OP_BARRIER, PK_TYPE_BYTE, 0, -1);
-    pk_comm_call(&ring, comm, PK_OP_SEND, PK_TYPE_BYTE, 1, -1);
+    pk_comm_call(&ring, NULL, PK_COMM_OP_BARRIER, PK_COMM_TYPE_BYTE, 0, -1);
+    pk_comm_call(&ring, comm, PK_COMM_OP_SEND, PK_COMM_TYPE_BYTE, 1, -1);
     pk_comm_call(&ring, comm, (pk_comm_op)99, (pk_comm_type)99, 2, -1); /* takes its place */
     pk_region_end(&ring);
     assert_int_equal(pki_comm_enqueued(comm), 2);
@@ -499,7 +500,7 @@ static void calls_that_fit_nothing(void **state)
     assert_int_equal(pki_comm_in_flight(comm), 0);
     const pki_comm_summary *s = stop_and_sum();
     assert_int_equal(row_of(s, comm->title)->calls, 1);
-    assert_int_equal(s->collectives[0].op, PK_OP_OTHER);
+    assert_int_equal(s->collectives[0].op, PK_COMM_OP_OTHER);
 }
 
 /* What was never finished is not complete because nothing else is under way. */
@@ -509,12 +510,12 @@ static void given_up(void **state)
     (void)state;
     pk_comm *comm = new_comm(0, 2);
     reduce(comm, 1);
-    pki_comm_enqueue(comm, PK_OP_SEND, PK_TYPE_BYTE, 1, 0, &sequence);
+    pki_comm_enqueue(comm, PK_COMM_OP_SEND, PK_COMM_TYPE_BYTE, 1, 0, &sequence);
     assert_int_equal(pki_comm_completed(comm), 1);
     pki_comm_abandon(comm);
     assert_int_equal(pki_comm_in_flight(comm), 0);
     assert_int_equal(pki_comm_completed(comm), 1);
-    pk_comm_request r = pk_comm_start(comm, PK_OP_SEND, PK_TYPE_BYTE, 1, 1);
+    pk_comm_request r = pk_comm_start(comm, PK_COMM_OP_SEND, PK_COMM_TYPE_BYTE, 1, 1);
     assert_int_equal(pki_comm_completed(comm), 1);
     pk_comm_finish(&r, 0);
     assert_int_equal(pki_comm_completed(comm), 3);
@@ -526,7 +527,8 @@ static void corrected(void **state)
 {
     (void)state;
     pk_comm *comm = new_comm(1, 4);
-    pk_comm_request none = {0}, r = pk_comm_start(comm, PK_OP_RECV, PK_TYPE_INT32, 100, -1);
+    pk_comm_request none = {0},
+                    r = pk_comm_start(comm, PK_COMM_OP_RECV, PK_COMM_TYPE_INT32, 100, -1);
     pk_comm_correct(&none, 1, 1);
     pk_comm_correct(NULL, 1, 1);
     assert_null(none.comm);

@@ -28,9 +28,9 @@ static void listen(void *user, pk_log_level level, const char *message)
 static void record(int n)
 {
     static pk_region region = PK_REGION("region");
-    for (int i = 0; i < n; i++)
-        PK_SCOPE(region) {
-        }
+    for (int i = 0; i < n; i++) {
+        PK_REGION_SCOPE(region);
+    }
 }
 
 static pk_counts counts_now(void)

@@ -36,16 +36,17 @@ static void pause_ms(long ms)
 
 static void nest(void)
 {
-    PK_SCOPE(outer) {
-        mock_count(100, 50, 4, 2);
-        PK_SCOPE(inner)
-            mock_count(1000, 2000, 10, 5);
-        pk_region_begin(&inner);
+    PK_REGION_SCOPE(outer);
+    mock_count(100, 50, 4, 2);
+    {
+        PK_REGION_SCOPE(inner);
         mock_count(1000, 2000, 10, 5);
-        pk_region_next(&inner, &after);
-        mock_count(7, 7, 7, 7);
-        pk_region_end(&after);
     }
+    pk_region_begin(&inner);
+    mock_count(1000, 2000, 10, 5);
+    pk_region_next(&inner, &after);
+    mock_count(7, 7, 7, 7);
+    pk_region_end(&after);
 }
 
 /* -- what is rare is counted whole -- */
@@ -86,9 +87,10 @@ static void a_share_of_what_is_frequent(void **state)
     (void)state;
     mock.pages = true;
     start("hardware");
-    for (; calls < most && (calls < 20000 || mock_direct < wanted * 8); calls++)
-        PK_SCOPE(often)
-            mock_count(calls % 4 ? 100 : 500, 100, 1, 1);
+    for (; calls < most && (calls < 20000 || mock_direct < wanted * 8); calls++) {
+        PK_REGION_SCOPE(often);
+        mock_count(calls % 4 ? 100 : 500, 100, 1, 1);
+    }
     char *report = stop();
     double sampled = number(report, "often", "sampled");
     expect(report, "often", "calls", calls);
@@ -123,8 +125,10 @@ static void threads_close_what_they_opened(void **state)
         pk_start(pk_options(.costs = "hardware,software", .clock = the_clock, .backends = "none",
                             .report_path = "report.json", .ring_records = 1024)),
         PK_OK);
-    PK_SCOPE(alone)
+    {
+        PK_REGION_SCOPE(alone);
         assert_int_equal(mock_open_now(), 8);
+    }
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < 8; i++)
             assert_int_equal(pthread_create(&threads[i], NULL, one_thread, &count), 0);
@@ -316,10 +320,12 @@ static void software_events(void **state)
     pki_perf_close(&group);
     start("software");
     for (int i = 0; i < 10; i++) {
-        PK_SCOPE(inner)
+        {
+            PK_REGION_SCOPE(inner);
             touch_pages();
-        PK_SCOPE(outer)
-            pause_ms(2);
+        }
+        PK_REGION_SCOPE(outer);
+        pause_ms(2);
     }
     char *report = stop();
     double faults = number(report, "inner", "page_faults");
@@ -460,8 +466,8 @@ static pk_region events_thinned_often = PK_REGION("often");
 
 static void call(uint64_t instructions)
 {
-    PK_SCOPE(events_thinned_often)
-        mock_count(instructions, 100, 1, 1);
+    PK_REGION_SCOPE(events_thinned_often);
+    mock_count(instructions, 100, 1, 1);
 }
 
 /* As session/collector/thinning.c does. */

@@ -23,11 +23,13 @@ static pk_region outer = PK_REGION("outer"), inner = PK_REGION("inner");
 static void nest(void)
 {
     errno = 77;
-    PK_SCOPE(outer) {
+    {
+        PK_REGION_SCOPE(outer);
         mock_count(7, 5, 3, 1);
-        for (int i = 0; i < 2; i++)
-            PK_SCOPE(inner)
-                mock_count(1000, 2000, 10, 5);
+        for (int i = 0; i < 2; i++) {
+            PK_REGION_SCOPE(inner);
+            mock_count(1000, 2000, 10, 5);
+        }
         mock_spend(1000, 500, 300, 200);
     }
     assert_int_equal(errno, 77);

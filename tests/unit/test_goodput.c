@@ -2,6 +2,7 @@
 #include "folder.h"
 #include "valgrind.h"
 
+#include <pk/goodput.h>
 #include <pk/pk.h>
 
 #include <signal.h>
@@ -407,10 +408,11 @@ static void work(unsigned ms)
 static void train(uint64_t from, unsigned steps)
 {
     static pk_region load = PK_REGION_OF(PK_DATA, "load");
-    pk_training_at(from);
+    pk_training_set_step(from);
     pk_step_begin();
     for (unsigned i = 0; i < steps; i++) {
-        PK_SCOPE(load) {
+        {
+            PK_REGION_SCOPE(load);
             work(1);
         }
         work(2);

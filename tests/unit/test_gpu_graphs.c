@@ -1,5 +1,7 @@
 /* Graphs on the mock of the driver: spans that were captured are read at their replays, and
  * nobody's capture is spoilt. */
+#include <pk/nccl.h>
+
 #include "gpu.h"
 
 #include "session/session.h"
@@ -683,12 +685,12 @@ static void operations_in_captures(void **state)
     (void)state;
     pk_comm *comm = pk_comm_create("NCCL", "world", 7, 0, 2);
     assert_int_equal(gpu->capture_begin(the_stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-    pk_nccl_begin(comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 100, -1, the_stream);
+    pk_nccl_begin(comm, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 100, -1, the_stream);
     gpu->work(the_stream);
     pk_nccl_end(comm, the_stream, 0);
     assert_int_equal(gpu->capture_end(the_stream, &graph), CUDA_SUCCESS);
     assert_int_equal(gpu->nodes(graph), 1);
-    pk_nccl_begin(comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 100, -1, the_stream);
+    pk_nccl_begin(comm, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 100, -1, the_stream);
     pk_nccl_end(comm, the_stream, 0);
     await(counts_now().operations == 1);
     pk_gpu_counts c = stop_and_count();

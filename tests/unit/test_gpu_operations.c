@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <pk/nccl.h>
+
 #include "comm/model/communicator.h"
 
 /* ---- operations of communicators, and what the trace and the report say of them ---- */
@@ -115,14 +117,14 @@ static json_int_t calls_of_row(size_t i)
 
 static void all_reduce(pk_comm *comm, uint64_t count, CUstream stream, int32_t result)
 {
-    pk_nccl_begin(comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, count, -1, stream);
+    pk_nccl_begin(comm, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, count, -1, stream);
     gpu->work(stream);
     pk_nccl_end(comm, stream, result);
 }
 
 static void message(pk_comm_op op, uint64_t count, int32_t peer)
 {
-    pk_nccl_begin(world, op, PK_TYPE_BYTE, count, peer, the_stream);
+    pk_nccl_begin(world, op, PK_COMM_TYPE_BYTE, count, peer, the_stream);
     pk_nccl_end(world, the_stream, 0);
 }
 
@@ -283,20 +285,20 @@ static void messages_are_pairs(void **state)
     (void)state;
     pk_nccl_group_start(); /* with two neighbours */
     for (int32_t peer = 0; peer < 3; peer += 2) {
-        message(PK_OP_SEND, 512, peer);
-        message(PK_OP_RECV, 512, peer);
+        message(PK_COMM_OP_SEND, 512, peer);
+        message(PK_COMM_OP_RECV, 512, peer);
     }
     end_group(0);
     pk_nccl_group_start(); /* with everybody */
     for (int32_t peer = 0; peer < 4; peer++) {
-        message(PK_OP_SEND, 64, peer);
-        message(PK_OP_RECV, 64, peer);
+        message(PK_COMM_OP_SEND, 64, peer);
+        message(PK_COMM_OP_RECV, 64, peer);
     }
     end_group(0);
     pk_nccl_group_start(); /* with one twice */
     for (int i = 0; i < 4; i++) {
-        message(PK_OP_SEND, 64, 2);
-        message(PK_OP_RECV, 64, 2);
+        message(PK_COMM_OP_SEND, 64, 2);
+        message(PK_COMM_OP_RECV, 64, 2);
     }
     end_group(0);
     finish();
@@ -315,8 +317,8 @@ static void unlike_are_one(void **state)
     (void)state;
     pk_nccl_group_start();
     all_reduce(world, 100, the_stream, 0);
-    message(PK_OP_SEND, 16, 3);
-    message(PK_OP_SEND, 16, 2);
+    message(PK_COMM_OP_SEND, 16, 3);
+    message(PK_COMM_OP_SEND, 16, 2);
     all_reduce(other, 5, the_stream, 0);
     end_group(0);
     pk_gpu_counts c = finish();
@@ -488,7 +490,7 @@ static void no_context(void **state)
     (void)state;
     gpu->let_fail(FAKE_STREAM_CTX, 0, 1, CUDA_ERROR_INVALID_HANDLE);
     all_reduce(world, 1, the_stream, 0);
-    pk_nccl_begin(NULL, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 1, -1, the_stream);
+    pk_nccl_begin(NULL, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 1, -1, the_stream);
     pk_nccl_end(NULL, the_stream, 0);
     all_reduce(world, 1, the_stream, 0);
     pk_gpu_counts c = finish();
@@ -622,7 +624,7 @@ static CUgraph capture(void)
     pk_region_begin(&layer);
     all_reduce(world, 100, the_stream, 0);
     pk_nccl_group_start();
-    message(PK_OP_SEND, 16, 3);
+    message(PK_COMM_OP_SEND, 16, 3);
     all_reduce(other, 5, the_stream, 0);
     end_group(0);
     pk_region_end(&layer);

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <pk/nccl.h>
+
 #include "backend/cuda/api.h"
 #include "core/thin.h"
 #include "session/activity.h"
@@ -78,7 +80,8 @@ static void regions_off_the_fast_path(void **state)
 {
     static pk_region aside = PK_REGION("aside");
     (void)state;
-    PK_SCOPE(aside) {
+    {
+        PK_REGION_SCOPE(aside);
     }
     pki_thin_mark(&aside, pki_region_id(&aside), true);
     for (int i = 0; i < 10; i++)
@@ -516,7 +519,7 @@ static void overlap(CUstream other, pk_comm *comm)
 {
     pk_gpu_begin(&gpu_steps_inner, the_stream);
     sleep_ms(1);
-    pk_nccl_begin(comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 100, -1, other);
+    pk_nccl_begin(comm, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 100, -1, other);
     sleep_ms(1);
     pk_gpu_end(&gpu_steps_inner, the_stream);
     sleep_ms(1);

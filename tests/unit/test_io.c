@@ -2,6 +2,7 @@
 #include "folder.h"
 #include "valgrind.h"
 
+#include <pk/goodput.h>
 #include <pk/pk.h>
 
 #include <errno.h>
@@ -144,11 +145,13 @@ static void copy_blocks(void)
     int fd = open("data", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     for (int i = 0; i < BLOCKS; i++) {
-        PK_SCOPE(out) {
+        {
+            PK_REGION_SCOPE(out);
             assert_int_equal(pwrite(fd, block, BLOCK, (off_t)i * BLOCK), BLOCK);
             pk_region_add(&out, BLOCK, 0);
         }
-        PK_SCOPE(in) {
+        {
+            PK_REGION_SCOPE(in);
             assert_int_equal(pread(fd, block, BLOCK, (off_t)i * BLOCK), BLOCK);
             pk_region_add(&in, BLOCK, 0);
         }
@@ -507,9 +510,9 @@ static void without_room_in_the_ring(void **state)
                                          .trace_path = "run.json")),
                      PK_OK);
     unsetenv("PK_COLLECTOR");
-    for (int i = 0; i < 100; i++)
-        PK_SCOPE(region) {
-        }
+    for (int i = 0; i < 100; i++) {
+        PK_REGION_SCOPE(region);
+    }
     put(fd, MIB);
     last();
     pk_step(1);
@@ -640,9 +643,9 @@ static pk_region region = PK_REGION("region");
 
 static void call_often(void)
 {
-    for (int k = 0; k < 2000; k++)
-        PK_SCOPE(region) {
-        }
+    for (int k = 0; k < 2000; k++) {
+        PK_REGION_SCOPE(region);
+    }
 }
 
 static void *work_beside(void *until)

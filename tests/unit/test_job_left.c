@@ -3,6 +3,7 @@
 #include "folder.h"
 
 #include <pk/pk.h>
+#include <pk/private.h>
 
 #include <signal.h>
 #include <stdbool.h>

@@ -86,9 +86,9 @@ static long used_kb(void)
 static void record(int n)
 {
     static pk_region region = PK_REGION("region");
-    for (int i = 0; i < n; i++)
-        PK_SCOPE(region) {
-        }
+    for (int i = 0; i < n; i++) {
+        PK_REGION_SCOPE(region);
+    }
 }
 
 /* Addresses, too, as long as nobody has allocated on a thread of ours. */

@@ -438,9 +438,9 @@ static void run_products(const pk_options *options, unsigned steps)
     for (unsigned i = 0; i < steps; i++) {
         for (int half = 0; half < 2; half++) { /* micro-batches add up */
             multiply();
-            pk_step_flops(2.0 * N * N * N, 3.0 * N * N * N);
+            pk_step_add_flops(2.0 * N * N * N, 3.0 * N * N * N);
         }
-        pk_step_flops(NAN, -1); /* no numbers */
+        pk_step_add_flops(NAN, -1); /* no numbers */
         pk_step(1);
     }
     assert_int_equal(pk_stop(), PK_OK);
@@ -512,7 +512,7 @@ static void steps_that_say_nothing(void **state)
     free(report);
     assert_int_equal(pk_start(pk_options(.peak = "int4")), PK_EINVAL);
     assert_non_null(strstr(pk_error_message(), "int4"));
-    pk_step_flops(1, 1); /* off: nothing */
+    pk_step_add_flops(1, 1); /* off: nothing */
 }
 
 static const struct CMUnitTest utilisation_tests[] = {

@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include <pk/bench.h>
+#include <pk/comm.h>
+#include <pk/gpu.h>
 #include <pk/pk.h>
 
 #include "bench/drive.h"
@@ -22,7 +24,7 @@ static void control_calls_answer(void **state)
     assert_int_equal(pk_get_gpu_counts(NULL), PK_EINVAL);
     assert_int_equal(pk_backend_status(NULL, &info), PK_ENOENT);
     assert_int_equal(pk_backend_status("cuda", NULL), PK_EINVAL);
-    pk_thread_name(NULL);
+    pk_thread_set_name(NULL);
 }
 
 static void statistics_answer(void **state)
@@ -50,15 +52,15 @@ static void names_are_made_up(void **state)
 static void communicators_do_without(void **state)
 {
     (void)state;
-    pk_comm_request none = pk_comm_start(NULL, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 1, -1);
+    pk_comm_request none = pk_comm_start(NULL, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 1, -1);
     assert_null(none.comm);
     pk_comm_finish(&none, 0);
     pk_comm_finish(NULL, 0);
     pk_comm_correct(NULL, 0, 0);
-    pk_comm_peers(NULL, NULL, 0);
+    pk_comm_set_peers(NULL, NULL, 0);
     pk_comm_destroy(NULL);
     pk_region_begin(&work);
-    pk_comm_call(&work, NULL, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 1, -1);
+    pk_comm_call(&work, NULL, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 1, -1);
     pk_region_end(&work);
     pk_comm_destroy(pk_comm_create(NULL, NULL, 0, 0, 1));
 }

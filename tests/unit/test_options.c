@@ -1,4 +1,5 @@
 /* Options and their environment variables. */
+#include <pk/gpu.h>
 #include <pk/pk.h>
 
 #include <limits.h>
@@ -541,21 +542,22 @@ static void counts_of_any_size(void **state)
     pk_counts counts;
     (void)state;
     assert_int_equal(pk_start(pk_options(.backends = "none")), PK_OK);
-    PK_SCOPE_NAMED("one") {
+    {
+        PK_REGION_SCOPE_NAMED("one");
     }
     memset(&counts, 0xEE, sizeof counts);
     counts.size = offsetof(pk_counts, recorded);
-    assert_int_equal(pk_get_counts(&counts), PK_OK);
+    assert_int_equal((pk_get_counts)(&counts), PK_OK);
     assert_true(counts.begun == 1 && counts.threads == 1 &&
                 counts.size == offsetof(pk_counts, recorded));
     assert_int_equal(counts.recorded, 0xEEEEEEEEEEEEEEEEu); /* not touched */
     static const uint32_t bad[] = {0, 7, sizeof(pk_counts) + 8};
     for (size_t i = 0; i < 3; i++) {
         counts.size = bad[i];
-        assert_int_equal(pk_get_counts(&counts), PK_EINVAL);
+        assert_int_equal((pk_get_counts)(&counts), PK_EINVAL);
         assert_non_null(strstr(pk_error_message(), "pk_counts.size"));
     }
-    assert_int_equal(pk_get_counts(NULL), PK_EINVAL);
+    assert_int_equal((pk_get_counts)(NULL), PK_EINVAL);
     assert_int_equal(pk_region_stats(NULL, NULL), PK_EINVAL);
     assert_int_equal(pk_step_stats(NULL), PK_EINVAL);
 }
@@ -567,7 +569,8 @@ static void stats_of_any_size(void **state)
     pk_region *one = pk_region_named("one");
     (void)state;
     assert_int_equal(pk_start(pk_options(.backends = "none")), PK_OK);
-    PK_SCOPE(*one) {
+    {
+        PK_REGION_SCOPE(*one);
     }
     memset(&stats, 0xEE, sizeof stats);
     stats.size = offsetof(pk_stats, buckets);
@@ -741,19 +744,19 @@ static void backends_say_why_they_are_off(void **state)
     (void)state;
     for (int i = 0; i < 4; i++) {
         pk_backend_info info = {.size = sizeof info};
-        assert_int_equal(pk_backend_status(names[i], &info), PK_OK);
+        assert_int_equal((pk_backend_status)(names[i], &info), PK_OK);
         assert_true(info.size == sizeof info && (info.live || info.reason[0]));
         info.size = 8;
         info.version[0] = 'x';
-        assert_int_equal(pk_backend_status(names[i], &info), PK_OK);
+        assert_int_equal((pk_backend_status)(names[i], &info), PK_OK);
         assert_true(info.size == 8 && info.version[0] == 'x');
         info.size = sizeof info + 1;
-        assert_int_equal(pk_backend_status(names[i], &info), PK_EINVAL);
-        assert_int_equal(pk_backend_status(names[i], NULL), PK_EINVAL);
+        assert_int_equal((pk_backend_status)(names[i], &info), PK_EINVAL);
+        assert_int_equal((pk_backend_status)(names[i], NULL), PK_EINVAL);
     }
-    assert_int_equal(pk_backend_status("opencl", NULL), PK_ENOENT);
+    assert_int_equal((pk_backend_status)("opencl", NULL), PK_ENOENT);
     assert_non_null(strstr(pk_error_message(), "opencl"));
-    assert_int_equal(pk_backend_status(NULL, NULL), PK_ENOENT);
+    assert_int_equal((pk_backend_status)(NULL, NULL), PK_ENOENT);
 }
 
 #define alone(test)                                                                                \

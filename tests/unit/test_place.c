@@ -37,8 +37,7 @@ static int leave(void **state)
 
 static void record(const char *name)
 {
-    PK_SCOPE(*pk_region_named(name)) {
-    }
+    PK_REGION_SCOPE(*pk_region_named(name));
 }
 
 static void expect_region(const char *path, const char *name)

@@ -28,9 +28,9 @@ static pk_region outer = PK_REGION("outer"), inner = PK_REGION("inner");
 
 static void record(int n)
 {
-    for (int i = 0; i < n; i++)
-        PK_SCOPE(inner) {
-        }
+    for (int i = 0; i < n; i++) {
+        PK_REGION_SCOPE(inner);
+    }
 }
 
 static int start_trace(void **state)

@@ -1,7 +1,7 @@
 /* A rank of a job: which it is, its steps beside the others', and its part of the job's file. */
 #include "folder.h"
 
-#include <pk/job.h>
+#include <pk/private.h>
 #include <pk/pk.h>
 
 #include <setjmp.h>

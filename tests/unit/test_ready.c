@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <pk/private.h>
+
 #include "base/atomic.h"
 #include "base/processors.h"
 #include "core/overhead.h"

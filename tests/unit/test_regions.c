@@ -211,8 +211,10 @@ static void a_copy_that_was_never_begun(void **state)
 
 static int leave_by_return(void)
 {
-    PK_SCOPE(outer) {
-        PK_SCOPE(inner) {
+    {
+        PK_REGION_SCOPE(outer);
+        {
+            PK_REGION_SCOPE(inner);
             return 1;
         }
     }
@@ -226,25 +228,29 @@ static void blocks_close_on_every_way_out(void **state)
     assert_int_equal(leave_by_return(), 1);
     for (int i = 0; i < 3; i++) {
         loops++;
-        PK_SCOPE(inner) {
+        {
+            PK_REGION_SCOPE(inner);
             if (i == 0)
-                continue; /* leaves the block, not the loop */
-            if (i == 1)
+                continue;
+            if (i == 2)
                 break;
             loops += 10;
         }
         loops += 100;
     }
-    assert_int_equal(loops, 313);
-    PK_SCOPE(outer)
-        PK_SCOPE_NAMED("named") {
+    assert_int_equal(loops, 113);
+    {
+        PK_REGION_SCOPE(outer);
+        {
+            PK_REGION_SCOPE_NAMED("named");
             goto out;
         }
+    }
 out:
-    if (loops)
-        PK_SCOPE(third)
-            loops = 0;
-    else
+    if (loops) {
+        PK_REGION_SCOPE(third);
+        loops = 0;
+    } else
         fail();
     assert_int_equal(loops, 0);
     pk_counts counts = stop_and_count();
@@ -285,7 +291,8 @@ static void the_argument_is_evaluated_once(void **state)
     static pk_region list[2] = {PK_REGION("list 0"), PK_REGION("list 1")};
     int i = 0;
     (void)state;
-    PK_SCOPE(list[i++]) {
+    {
+        PK_REGION_SCOPE(list[i++]);
         assert_int_equal(i, 1);
     }
     assert_int_equal(i, 1);
@@ -297,9 +304,9 @@ static void variants_are_regions_of_their_own(void **state)
     static pk_region attention = PK_REGION_OF(PK_COMPUTE, "attention");
     (void)state;
     for (int64_t length = 128; length <= 512; length *= 2)
-        for (int64_t i = 0; i < length; i += 128)
-            PK_SCOPE(*pk_region_variant(&attention, "seq", length)) {
-            }
+        for (int64_t i = 0; i < length; i += 128) {
+            PK_REGION_SCOPE(*pk_region_variant(&attention, "seq", length));
+        }
     assert_int_equal(count_of(pk_region_variant(&attention, "seq", 128)), 1);
     assert_int_equal(count_of(pk_region_variant(&attention, "seq", 512)), 4);
     assert_int_equal(pk_region_stats(&attention, &the_stats), PK_ENOENT);

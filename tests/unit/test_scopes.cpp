@@ -87,10 +87,10 @@ void exceptions_close_scopes(void **)
 void exceptions_close_blocks_of_c(void **)
 {
     try {
-        PK_SCOPE(outer) {
-            PK_SCOPE_NAMED("named") {
-                throw 1;
-            }
+        {
+            PK_REGION_SCOPE(outer);
+            PK_REGION_SCOPE_NAMED("named");
+            throw 1;
         }
     } catch (int) {
     }
@@ -271,6 +271,7 @@ void moving(void **)
                  std::is_copy_constructible<pk::gpu_scope>::value ||
                  std::is_copy_constructible<pk::comm>::value ||
                  std::is_copy_constructible<pk::request>::value ||
+                 std::is_copy_constructible<pk::comm_request>::value ||
                  std::is_copy_constructible<pk::span>::value);
 }
 
@@ -312,15 +313,15 @@ void operations(void **)
     unused = std::move(world);
     for (int i = 0; i < 2; i++) {
         pk::scope s(outer);
-        s.call(unused, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 100);
+        s.call(unused, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 100);
     }
-    pk::request first = unused.start(PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 100);
-    pk::request second(std::move(first));
+    pk::comm_request first = unused.start(PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 100);
+    pk::comm_request second(std::move(first));
     second.correct(44, 1);
     first.finish();
     second.finish(std::chrono::microseconds(1));
     {
-        pk::request third_one = unused.start(PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 100);
+        pk::comm_request third_one = unused.start(PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 100);
     }
     pk::counter("queue", "batches").set(3);
     assert_int_equal(session.stop(), PK_OK);

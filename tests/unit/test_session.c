@@ -13,6 +13,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <pk/private.h>
+
 #include "measure/overhead.h"
 #include "session/session.h"
 #include "session/trace/output.h"
@@ -171,13 +173,14 @@ static void how_its_memory_went(void **state)
 static void every_kind_of_event(void **state)
 {
     (void)state;
-    pk_thread_name("trai\"ner");
+    pk_thread_set_name("trai\"ner");
     record(1);
     pk_counter_set(&session_level, 1.5);
     pk_region_mark(&outer);
     pk_step(32);
     pk_step(32);
-    PK_SCOPE(*pk_region_variant(&outer, "seq", -4)) {
+    {
+        PK_REGION_SCOPE(*pk_region_variant(&outer, "seq", -4));
     }
     pk_counts counts = stop_and_count();
     assert_true(counts.points == 4 && counts.written == 3 + 4);
@@ -260,9 +263,9 @@ static void a_long_trace(void **state)
 {
     (void)state;
     for (int i = 0; i < 3; i++) {
-        for (int k = 0; k < (i ? 500 : 4000); k++)
-            PK_SCOPE(lengthy) {
-            }
+        for (int k = 0; k < (i ? 500 : 4000); k++) {
+            PK_REGION_SCOPE(lengthy);
+        }
         assert_int_equal(pk_flush(), PK_OK);
     }
     pk_counts counts = stop_and_count();
@@ -564,9 +567,9 @@ static rlim_t size_of_trace(void)
 
 static void session_disk_record(int n)
 {
-    for (int i = 0; i < n; i++)
-        PK_SCOPE(region) {
-        }
+    for (int i = 0; i < n; i++) {
+        PK_REGION_SCOPE(region);
+    }
 }
 
 static void expect_events(const char *path, size_t n)
@@ -769,9 +772,9 @@ static int stop_anyway(void **state)
 
 static void record_region(pk_region *of, unsigned n)
 {
-    for (unsigned i = 0; i < n; i++)
-        PK_SCOPE(*of) {
-        }
+    for (unsigned i = 0; i < n; i++) {
+        PK_REGION_SCOPE(*of);
+    }
 }
 
 static void trace_lost_record(unsigned n)

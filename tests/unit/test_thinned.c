@@ -303,7 +303,7 @@ static void operations_are_never_left_out(void **state)
     thin(&reduce, 8);
     for (int i = 0; i < 100; i++) {
         pk_region_begin(&reduce);
-        pk_comm_call(&reduce, comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 10, -1);
+        pk_comm_call(&reduce, comm, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 10, -1);
         pk_region_end(&reduce);
     }
     stop_and_count();

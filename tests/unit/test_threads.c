@@ -132,7 +132,7 @@ static void *record_all_kinds(void *unused)
         pk_counter_set(pk_counter_named("c", ""), i);
         pk_region_mark(&outer);
         pk_step(1);
-        pk_thread_name("refused");
+        pk_thread_set_name("refused");
         pk_region_next(&inner, &outer);
         pk_region_add(&outer, 1, 1);
         pk_region_end(&outer);
@@ -169,7 +169,7 @@ static void before_and_after(void **state)
     pk_counter_set(pk_counter_named("c", ""), 1);
     pk_step(1);
     pk_region_mark(&outer);
-    pk_thread_name("nobody listens");
+    pk_thread_set_name("nobody listens");
     pk_counts counts = counts_now();
     assert_true(counts.begun == 0 && counts.points == 0 && counts.threads == 0 &&
                 counts.stray_ends == 0);
@@ -262,7 +262,7 @@ static const char *name_of_block(uint32_t i)
 
 static void *name_itself(void *name)
 {
-    pk_thread_name(name);
+    pk_thread_set_name(name);
     return NULL;
 }
 
@@ -282,11 +282,11 @@ static void names_of_threads(void **state)
     long_name[sizeof long_name - 1] = 0;
     pk_region_begin(&outer);
     assert_int_not_equal(strlen(name_of_block(0)), 0); /* the program's, for the main thread */
-    pk_thread_name("trainer");
+    pk_thread_set_name("trainer");
     assert_string_equal(name_of_block(0), "trainer");
-    pk_thread_name(NULL);
+    pk_thread_set_name(NULL);
     assert_string_equal(name_of_block(0), "trainer");
-    pk_thread_name(long_name);
+    pk_thread_set_name(long_name);
     assert_int_equal(strlen(name_of_block(0)), 63);
     run(name_itself, (void *)(uintptr_t) "a name is a reason to join");
     assert_string_equal(name_of_block(1), "a name is a reason to join");
@@ -316,7 +316,7 @@ static const char *names_given[2];
 /* Before the session, and for the next one, too. */
 static void *name_before_the_session(void *unused)
 {
-    pk_thread_name("early bird");
+    pk_thread_set_name("early bird");
     for (int i = 0; i < 2; i++) {
         start_session(NULL);
         pk_region_begin(&inner);

@@ -264,11 +264,11 @@ static const double of_inner[] = {51, 76, 39, 89};     /* of 255 */
 
 static void nest(void)
 {
-    PK_SCOPE(outer) {
-        mock_spend(102, 51, 26, 76);
-        for (int i = 0; i < 2; i++)
-            PK_SCOPE(inner)
-                mock_spend(51, 76, 39, 89);
+    PK_REGION_SCOPE(outer);
+    mock_spend(102, 51, 26, 76);
+    for (int i = 0; i < 2; i++) {
+        PK_REGION_SCOPE(inner);
+        mock_spend(51, 76, 39, 89);
     }
 }
 
@@ -336,7 +336,8 @@ static void beside_the_others(void **state)
     (void)state;
     machine_intel("cpu");
     start("software,topdown,hardware");
-    PK_SCOPE(outer) {
+    {
+        PK_REGION_SCOPE(outer);
         mock_count(3000, 1000, 2, 1);
         mock_spend(102, 51, 26, 76);
     }
@@ -359,9 +360,10 @@ static void of_a_share_of_the_calls(void **state)
     (void)state;
     machine_intel("cpu");
     start("topdown");
-    for (; calls < most && (calls < 20000 || mock_reads < wanted * 2); calls++)
-        PK_SCOPE(often)
-            mock_spend(calls % 4 ? 100 : 1000, 0, calls % 4 ? 50 : 500, calls % 4 ? 105 : 6150);
+    for (; calls < most && (calls < 20000 || mock_reads < wanted * 2); calls++) {
+        PK_REGION_SCOPE(often);
+        mock_spend(calls % 4 ? 100 : 1000, 0, calls % 4 ? 50 : 500, calls % 4 ? 105 : 6150);
+    }
     char *report = stop();
     double sampled = number(report, "often", "sampled"), within = is_slow() ? 1 : 0.25;
     if (sampled <= 10 || sampled >= calls)
@@ -401,8 +403,10 @@ static void none_are_below_zero(void **state)
     (void)state;
     machine_amd(26, 2);
     start("topdown");
-    PK_SCOPE(outer)
+    {
+        PK_REGION_SCOPE(outer);
         mock_spend(100, (uint64_t)-20, 60, 40);
+    }
     char *report = stop();
     const double slots[] = {100, 0, 60, 40};
     expect_shares(report, "outer", slots, 1e-12);

@@ -148,13 +148,13 @@ static void limits(void **state)
     static pk_region compile = PK_REGION("compile");
     static const double none[] = {0, -1, 0.0 / 0.0};
     (void)state;
-    pk_region_limit(&compile, 60);
+    pk_region_set_limit(&compile, 60);
     assert_int_equal(pki_name_limit(compile.id), 60 * S);
     assert_int_equal(pki_name_limit(pk_region_named("compile")->id), 60 * S);
-    pk_region_limit(&compile, 1.0 / 0.0);
+    pk_region_set_limit(&compile, 1.0 / 0.0);
     assert_true(pki_name_limit(compile.id) > 1000000 * S);
     for (size_t i = 0; i < 3; i++) {
-        pk_region_limit(&compile, none[i]);
+        pk_region_set_limit(&compile, none[i]);
         assert_int_equal(pki_name_limit(compile.id), 0);
     }
     assert_int_equal(pki_name_limit(65535), 0);

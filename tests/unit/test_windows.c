@@ -706,9 +706,9 @@ static pk_region regions[REGIONS];
 static void make_step(unsigned i)
 {
     uint64_t until = pki_monotonic_ns() + STEP_NS;
-    for (unsigned k = 0; k < 3; k++)
-        PK_SCOPE(regions[(i + k) % REGIONS]) {
-        }
+    for (unsigned k = 0; k < 3; k++) {
+        PK_REGION_SCOPE(regions[(i + k) % REGIONS]);
+    }
     while (pki_monotonic_ns() < until)
         ;
     pk_step(1);

@@ -33,18 +33,18 @@ final class Native {
     private static final MethodHandle STEP = recording("pk_step_on_", JAVA_LONG);
     private static final MethodHandle STEP_BEGIN = recording("pk_step_begin_on_");
     static final MethodHandle STEP_KIND = LINKER.downcallHandle(symbol("pk_step_kind"), FunctionDescriptor.ofVoid(ADDRESS));
-    private static final MethodHandle STEP_FLOPS = recording("pk_step_flops_on_", JAVA_DOUBLE, JAVA_DOUBLE);
+    private static final MethodHandle STEP_FLOPS = recording("pk_step_add_flops_on_", JAVA_DOUBLE, JAVA_DOUBLE);
     private static final MethodHandle PHASE_BEGIN = recording("pk_phase_begin_on_", JAVA_INT);
     private static final MethodHandle PHASE_END = recording("pk_phase_end_on_", JAVA_INT);
     private static final MethodHandle CHECKPOINT_DONE = recording("pk_checkpoint_done_on_", JAVA_LONG, JAVA_LONG);
-    private static final MethodHandle TRAINING_AT = recording("pk_training_at_on_", JAVA_LONG);
+    private static final MethodHandle TRAINING_AT = recording("pk_training_set_step_on_", JAVA_LONG);
     private static final MethodHandle SET = recording("pk_counter_set_on_", ADDRESS, JAVA_DOUBLE);
     static final MethodHandle THREAD_NAME =
-        LINKER.downcallHandle(symbol("pk_thread_name"), FunctionDescriptor.ofVoid(ADDRESS));
+        LINKER.downcallHandle(symbol("pk_thread_set_name"), FunctionDescriptor.ofVoid(ADDRESS));
     static final MethodHandle NAMED = control("pk_region_named_of", ADDRESS, JAVA_INT, ADDRESS);
     static final MethodHandle VARIANT = control("pk_region_variant", ADDRESS, ADDRESS, ADDRESS, JAVA_LONG);
     static final MethodHandle LIMIT =
-        LINKER.downcallHandle(symbol("pk_region_limit"), FunctionDescriptor.ofVoid(ADDRESS, JAVA_DOUBLE));
+        LINKER.downcallHandle(symbol("pk_region_set_limit"), FunctionDescriptor.ofVoid(ADDRESS, JAVA_DOUBLE));
     static final MethodHandle CAPTURE = control("pk_capture", JAVA_INT, ADDRESS, JAVA_INT);
     static final MethodHandle COUNTER = control("pk_counter_named", ADDRESS, ADDRESS, ADDRESS);
     static final MethodHandle QUANTILE = control("pk_stats_quantile", JAVA_LONG, ADDRESS, JAVA_DOUBLE);

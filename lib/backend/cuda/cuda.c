@@ -118,7 +118,7 @@ static void after_fork(void)
     pki_cuda_threads_after_fork();
 }
 
-pk_status pk_get_gpu_counts(pk_gpu_counts *counts)
+pk_status(pk_get_gpu_counts)(pk_gpu_counts *counts)
 {
     pk_gpu_counts all;
     if (!pki_inside_enter())

@@ -54,7 +54,7 @@ void pk_nccl_abort(pk_comm *comm)
     (void)comm;
 }
 
-pk_status pk_get_gpu_counts(pk_gpu_counts *counts)
+pk_status(pk_get_gpu_counts)(pk_gpu_counts *counts)
 {
     const pk_gpu_counts none = {.size = sizeof none};
     return pki_cuda_copy_counts(counts, &none);

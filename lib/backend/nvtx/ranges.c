@@ -174,7 +174,7 @@ static PKI_COLD void pki_nvtx_catch_up(pki_nvtx_user *u)
         pki_load_acquire(&pki_nvtx_wanted); /* pairs with the release in category_named */
     memset(u->messages, 0, sizeof u->messages);
     if (u->knows >> 32 != now >> 32 && u->name[0])
-        pk_thread_name(u->name);
+        pk_thread_set_name(u->name);
     u->knows = now;
 }
 
@@ -185,7 +185,7 @@ void pki_nvtx_name_thread(uint32_t tid, const char *name)
     if (u) {
         snprintf(u->name, sizeof u->name, "%s", name);
         if (pki_nvtx_consuming())
-            pk_thread_name(u->name);
+            pk_thread_set_name(u->name);
     } else if (pki_nvtx_consuming()) {
         pki_thread_name_of(tid, name);
     }

@@ -260,8 +260,8 @@ static void put_device(FILE *file, const pki_bench_row *row, bool known)
     put_real(file, r->queued, known);
     put_real(file, row->cold, known);
     put_real(file, (double)r->throttled, known);
-    put_real(file, r->clock_low, known && r->clock_high);
-    put_real(file, r->clock_high, known && r->clock_high);
+    put_real(file, r->clock_low_mhz, known && r->clock_high_mhz);
+    put_real(file, r->clock_high_mhz, known && r->clock_high_mhz);
 }
 
 static void put_row(FILE *file, const pki_bench_row *row)
@@ -332,10 +332,10 @@ void pki_bench_device_text(const pki_bench_row *row, char *text, size_t size)
     int used = snprintf(text, size, "%s, %s: launching takes %s, %s",
                         row->cold ? "L2 flushed" : "L2 hot", r->queued ? "queued" : "not queued",
                         pki_bench_time(r->launch).text, bound_text(r));
-    if (r->clock_high && used > 0 && (size_t)used < size)
+    if (r->clock_high_mhz && used > 0 && (size_t)used < size)
         snprintf(text + used, size - (size_t)used,
-                 r->clock_low < r->clock_high ? "; %u to %u MHz" : "; %u MHz", r->clock_low,
-                 r->clock_high);
+                 r->clock_low_mhz < r->clock_high_mhz ? "; %u to %u MHz" : "; %u MHz",
+                 r->clock_low_mhz, r->clock_high_mhz);
 }
 
 /* ---- JUnit's XML, as CI systems read it ---- */

@@ -284,9 +284,9 @@ static void put_device(pki_json *json, const pki_bench_row *row)
     pki_json_text(json, "bound", pki_bench_bound_name(r->bound));
     pki_json_bool(json, "queued", r->queued != 0);
     pki_json_bool(json, "cold", row->cold);
-    if (r->clock_high) {
-        pki_json_uint(json, "clock_low_mhz", r->clock_low);
-        pki_json_uint(json, "clock_high_mhz", r->clock_high);
+    if (r->clock_high_mhz) {
+        pki_json_uint(json, "clock_low_mhz", r->clock_low_mhz);
+        pki_json_uint(json, "clock_high_mhz", r->clock_high_mhz);
     }
     pki_json_uint(json, "throttled", r->throttled);
     pki_json_open(json, "throttled_samples", '[');

@@ -80,7 +80,7 @@ bool pki_comm_partners_add(pki_comm_partners *p, const pki_timed_operation *op)
     pki_partner_row *row = row_of(p, (int32_t)(op->partner - 1));
     if (!row)
         return false;
-    bool got = op->op == PK_OP_RECV;
+    bool got = op->op == PK_COMM_OP_RECV;
     *(got ? &row->received : &row->sent) += 1;
     *(got ? &row->received_bytes : &row->sent_bytes) += op->bytes;
     *(got ? &row->received_time : &row->sent_time) += pki_timed_operation_share(op);
@@ -436,19 +436,20 @@ void pki_comm_figures_destroy(pki_comm_figures *c)
 
 double pki_comm_size(pk_comm_op op, uint64_t bytes, uint32_t ranks)
 {
-    if (ranks < 2 || op >= PK_OP_BARRIER)
+    if (ranks < 2 || op >= PK_COMM_OP_BARRIER)
         return 0;
-    return op >= PK_OP_ALL_GATHER && op <= PK_OP_SCATTER ? (double)bytes * ranks : (double)bytes;
+    return op >= PK_COMM_OP_ALL_GATHER && op <= PK_COMM_OP_SCATTER ? (double)bytes * ranks
+                                                                   : (double)bytes;
 }
 
 double pki_comm_bus_factor(pk_comm_op op, uint32_t ranks)
 {
     double n = ranks;
-    if (ranks < 2 || op >= PK_OP_BARRIER)
+    if (ranks < 2 || op >= PK_COMM_OP_BARRIER)
         return 0;
-    if (op == PK_OP_ALL_REDUCE)
+    if (op == PK_COMM_OP_ALL_REDUCE)
         return 2 * (n - 1) / n;
-    return op >= PK_OP_ALL_GATHER && op <= PK_OP_SCATTER ? (n - 1) / n : 1;
+    return op >= PK_COMM_OP_ALL_GATHER && op <= PK_COMM_OP_SCATTER ? (n - 1) / n : 1;
 }
 
 uint64_t pki_comm_class(uint64_t bytes)
@@ -607,7 +608,7 @@ static uint32_t number_of(struct pki_channel *all, uint64_t key)
 
 static uint64_t key_of_message(pki_comm_sequences *s, const pki_timed_operation *op)
 {
-    bool got = op->op == PK_OP_RECV;
+    bool got = op->op == PK_COMM_OP_RECV;
     uint64_t key = mixed(op->comm_id, 1);
     key = mixed(key, got ? op->partner : op->self);
     key = mixed(key, got ? op->self : op->partner);
@@ -624,7 +625,7 @@ static uint64_t key_of(pki_comm_sequences *s, const pki_timed_operation *op)
         return 0;
     if (pki_comm_op_is_message(op->op))
         key = op->partner && op->self ? key_of_message(s, op) : 0;
-    else if (op->op <= PK_OP_SCATTER || op->op == PK_OP_BARRIER)
+    else if (op->op <= PK_COMM_OP_SCATTER || op->op == PK_COMM_OP_BARRIER)
         key = mixed(mixed(op->comm_id, 2), op->sequence);
     return key & (((uint64_t)1 << KEY_BITS) - 1);
 }

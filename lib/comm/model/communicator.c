@@ -149,7 +149,7 @@ static void copy_peers(pk_comm *comm, const int32_t *ranks, uint32_t peers)
     pki_store_release(&comm->peer_count, peers); /* pairs with pki_comm_job_rank */
 }
 
-void pk_comm_peers(pk_comm *comm, const int32_t *ranks, int32_t peers)
+void pk_comm_set_peers(pk_comm *comm, const int32_t *ranks, int32_t peers)
 {
     if (!comm || comm == &too_many || !ranks || peers <= 0 || !pki_enter())
         return;
@@ -183,7 +183,7 @@ void pki_comms_after_fork(void)
 /* What not all ranks take part in: they need not count alike then. */
 static bool is_not_of_all(pk_comm_op op)
 {
-    return pki_comm_op_is_message(op) || op == PK_OP_GROUP;
+    return pki_comm_op_is_message(op) || op == PK_COMM_OP_GROUP;
 }
 
 pki_comm_payload pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type, int32_t peer,

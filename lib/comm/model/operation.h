@@ -97,7 +97,7 @@ uint64_t pki_comm_elements_out(uint32_t op, uint64_t count, uint64_t ranks);
 /* Between two ranks: a send, a receive or both. */
 static inline bool pki_comm_op_is_message(uint32_t op)
 {
-    return op == PK_OP_SEND || op == PK_OP_RECV || op == PK_OP_SEND_RECV;
+    return op == PK_COMM_OP_SEND || op == PK_COMM_OP_RECV || op == PK_COMM_OP_SEND_RECV;
 }
 
-pk_comm_op pki_comm_op_named(const char *name); /* PK_OP_OTHER for what is none of the names */
+pk_comm_op pki_comm_op_named(const char *name); /* PK_COMM_OP_OTHER for what is none of the names */

@@ -1,6 +1,8 @@
 /* lib/comm/model/recording.c - pk/comm.h: operations on communicators, from the thread that makes
  * them.
  */
+#include <pk/private.h>
+
 #include "comm/model/communicator.h"
 #include "core/join.h"
 #include "core/thin.h"
@@ -67,7 +69,7 @@ void pk_comm_border_on_(int to_wait)
     pki_leave();
 }
 
-void pk_comm_tag_on_(pk_region *region, int32_t tag)
+void pk_comm_set_tag_on_(pk_region *region, int32_t tag)
 {
     uint32_t parent;
     pki_work *work = tag >= 0 ? pki_region_work(region, &parent) : NULL;
@@ -115,7 +117,7 @@ void pk_comm_correct_on_(pk_comm_request *request, uint64_t bytes, int32_t peer)
     set_tag(request, tag);
 }
 
-void pk_comm_tag_request_on_(pk_comm_request *request, int32_t tag)
+void pk_comm_set_request_tag_on_(pk_comm_request *request, int32_t tag)
 {
     if (tag < 0)
         return;

@@ -7,24 +7,24 @@ static const struct {
     MPI_Datatype type;
     pk_comm_type is;
 } known[] = {
-    {MPI_DOUBLE, PK_TYPE_FLOAT64},
-    {MPI_FLOAT, PK_TYPE_FLOAT32},
-    {MPI_INT, PK_TYPE_INT32},
-    {MPI_BYTE, PK_TYPE_BYTE},
-    {MPI_CHAR, PK_TYPE_INT8},
-    {MPI_INT64_T, PK_TYPE_INT64},
-    {MPI_UINT64_T, PK_TYPE_UINT64},
-    {MPI_INT32_T, PK_TYPE_INT32},
-    {MPI_UINT32_T, PK_TYPE_UINT32},
-    {MPI_UNSIGNED, PK_TYPE_UINT32},
-    {MPI_LONG_LONG, PK_TYPE_INT64},
-    {MPI_UNSIGNED_LONG_LONG, PK_TYPE_UINT64},
-    {MPI_SIGNED_CHAR, PK_TYPE_INT8},
-    {MPI_INT8_T, PK_TYPE_INT8},
-    {MPI_SHORT, PK_TYPE_INT16},
-    {MPI_INT16_T, PK_TYPE_INT16},
-    {MPI_LONG, sizeof(long) == 8 ? PK_TYPE_INT64 : PK_TYPE_INT32},
-    {MPI_UNSIGNED_LONG, sizeof(long) == 8 ? PK_TYPE_UINT64 : PK_TYPE_UINT32},
+    {MPI_DOUBLE, PK_COMM_TYPE_FLOAT64},
+    {MPI_FLOAT, PK_COMM_TYPE_FLOAT32},
+    {MPI_INT, PK_COMM_TYPE_INT32},
+    {MPI_BYTE, PK_COMM_TYPE_BYTE},
+    {MPI_CHAR, PK_COMM_TYPE_INT8},
+    {MPI_INT64_T, PK_COMM_TYPE_INT64},
+    {MPI_UINT64_T, PK_COMM_TYPE_UINT64},
+    {MPI_INT32_T, PK_COMM_TYPE_INT32},
+    {MPI_UINT32_T, PK_COMM_TYPE_UINT32},
+    {MPI_UNSIGNED, PK_COMM_TYPE_UINT32},
+    {MPI_LONG_LONG, PK_COMM_TYPE_INT64},
+    {MPI_UNSIGNED_LONG_LONG, PK_COMM_TYPE_UINT64},
+    {MPI_SIGNED_CHAR, PK_COMM_TYPE_INT8},
+    {MPI_INT8_T, PK_COMM_TYPE_INT8},
+    {MPI_SHORT, PK_COMM_TYPE_INT16},
+    {MPI_INT16_T, PK_COMM_TYPE_INT16},
+    {MPI_LONG, sizeof(long) == 8 ? PK_COMM_TYPE_INT64 : PK_COMM_TYPE_INT32},
+    {MPI_UNSIGNED_LONG, sizeof(long) == 8 ? PK_COMM_TYPE_UINT64 : PK_COMM_TYPE_UINT32},
 };
 
 uint64_t pki_mpi_type_bytes(MPI_Datatype type)
@@ -43,11 +43,11 @@ static uint64_t not_negative(int64_t n)
 pki_mpi_amount pki_mpi_amount_of(int64_t count, MPI_Datatype type)
 {
     if (count <= 0)
-        return (pki_mpi_amount){PK_TYPE_BYTE, 0};
+        return (pki_mpi_amount){PK_COMM_TYPE_BYTE, 0};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].type == type)
             return (pki_mpi_amount){known[i].is, (uint64_t)count};
-    return (pki_mpi_amount){PK_TYPE_BYTE, (uint64_t)count * pki_mpi_type_bytes(type)};
+    return (pki_mpi_amount){PK_COMM_TYPE_BYTE, (uint64_t)count * pki_mpi_type_bytes(type)};
 }
 
 uint64_t pki_mpi_bytes_got(const MPI_Status *status)
@@ -62,13 +62,13 @@ pki_mpi_amount pki_mpi_amount_got(const MPI_Status *status, MPI_Datatype type)
     uint64_t bytes = pki_mpi_bytes_got(status), one = bytes ? pki_mpi_type_bytes(type) : 0;
     if (one && bytes % one == 0)
         return pki_mpi_amount_of((int64_t)(bytes / one), type);
-    return (pki_mpi_amount){PK_TYPE_BYTE, bytes};
+    return (pki_mpi_amount){PK_COMM_TYPE_BYTE, bytes};
 }
 
 static pki_mpi_amount share(uint64_t bytes, int n)
 {
     uint64_t ranks = n > 0 ? (uint64_t)n : 1;
-    return (pki_mpi_amount){PK_TYPE_BYTE, (bytes + ranks - 1) / ranks};
+    return (pki_mpi_amount){PK_COMM_TYPE_BYTE, (bytes + ranks - 1) / ranks};
 }
 
 pki_mpi_amount pki_mpi_share_of(const int counts[], MPI_Datatype type, int n)

@@ -1,6 +1,6 @@
 #include "comm/mpi/clocks.h"
 
-#include <pk/job.h>
+#include <pk/private.h>
 
 #include <math.h>
 #include <mpi.h>
@@ -278,7 +278,7 @@ static pk_region message = PK_REGION_OF(PK_COMM, "clock message");
 static void send_turn(const pki_mpi_comm *c, int to, char more)
 {
     pk_region_begin(&message);
-    pk_comm_call(&message, c->messages, PK_OP_SEND, PK_TYPE_INT8, 1, to);
+    pk_comm_call(&message, c->messages, PK_COMM_OP_SEND, PK_COMM_TYPE_INT8, 1, to);
     PMPI_Send(&more, 1, MPI_CHAR, to, TAG_CLOCK, leaders);
     pk_region_end(&message);
 }
@@ -295,7 +295,7 @@ static char receive_turn(const pki_mpi_comm *c, int from)
     while (!there && pki_mpi_seconds() < until)
         PMPI_Test(&request, &there, MPI_STATUS_IGNORE);
     if (there) {
-        pk_comm_call(&message, c->messages, PK_OP_RECV, PK_TYPE_INT8, 1, from);
+        pk_comm_call(&message, c->messages, PK_COMM_OP_RECV, PK_COMM_TYPE_INT8, 1, from);
     } else {
         PMPI_Cancel(&request); /* behind it a wait returns, whatever others do (MPI 4.1, 3.8.4), */
         PMPI_Wait(&request, MPI_STATUS_IGNORE); /* and `more` is ours again: not before */

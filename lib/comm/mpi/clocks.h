@@ -98,8 +98,8 @@ static inline pki_mpi_exchange pki_mpi_exchange_of(int sendcount, MPI_Datatype s
                                                    MPI_Datatype recvtype, int source, int recvtag,
                                                    MPI_Comm comm)
 {
-    pk_comm_op op = source == MPI_PROC_NULL ? PK_OP_SEND : PK_OP_SEND_RECV;
+    pk_comm_op op = source == MPI_PROC_NULL ? PK_COMM_OP_SEND : PK_COMM_OP_SEND_RECV;
     return (pki_mpi_exchange){
         pki_mpi_message(op, sendcount, sendtype, dest, sendtag, comm),
-        pki_mpi_message(PK_OP_RECV, recvcount, recvtype, source, recvtag, comm)};
+        pki_mpi_message(PK_COMM_OP_RECV, recvcount, recvtype, source, recvtag, comm)};
 }

@@ -5,7 +5,8 @@
 
 /* Does nobody leave it before all have come? With nothing to move an MPI need not wait; and all
  * ranks have to say the same of the same call. */
-#define ALL_WAIT(OP, COUNT) ((OP) == PK_OP_BARRIER || ((OP) == PK_OP_ALL_REDUCE && (COUNT) > 0))
+#define ALL_WAIT(OP, COUNT)                                                                        \
+    ((OP) == PK_COMM_OP_BARRIER || ((OP) == PK_COMM_OP_ALL_REDUCE && (COUNT) > 0))
 
 #define BLOCKING(NAME, INAME, PARAMS, ARGS, OP, ROOT, AMOUNT)                                      \
     PKI_MPI_CALL(NAME) PARAMS                                                                      \

@@ -29,7 +29,7 @@ static inline int32_t pki_mpi_peer_of(int root)
 /* In an inter-communicator one process is MPI_ROOT and its neighbours are MPI_PROC_NULL; then most
  * of their arguments mean nothing. */
 #define ROOTED(otherwise, of_root)                                                                 \
-    (root == MPI_PROC_NULL ? (pki_mpi_amount){PK_TYPE_BYTE, 0}                                     \
+    (root == MPI_PROC_NULL ? (pki_mpi_amount){PK_COMM_TYPE_BYTE, 0}                                \
      : root == MPI_ROOT    ? (of_root)                                                             \
                            : (otherwise))
 
@@ -48,61 +48,62 @@ static inline int32_t pki_mpi_peer_of(int root)
 #define REDUCED const void *sendbuf, void *recvbuf, int count, MPI_Datatype type, MPI_Op op
 
 #define PKI_MPI_COLLECTIVES(X)                                                                     \
-    X(Barrier, Ibarrier, (MPI_Comm comm), (comm), PK_OP_BARRIER, -1, OF(0, MPI_BYTE))              \
+    X(Barrier, Ibarrier, (MPI_Comm comm), (comm), PK_COMM_OP_BARRIER, -1, OF(0, MPI_BYTE))         \
     X(Bcast, Ibcast, (void *buf, int count, MPI_Datatype type, int root, MPI_Comm comm),           \
-      (buf, count, type, root, comm), PK_OP_BROADCAST, root,                                       \
+      (buf, count, type, root, comm), PK_COMM_OP_BROADCAST, root,                                  \
       ROOTED(OF(count, type), OF(count, type)))                                                    \
     X(Reduce, Ireduce, (REDUCED, int root, MPI_Comm comm),                                         \
-      (sendbuf, recvbuf, count, type, op, root, comm), PK_OP_REDUCE, root,                         \
+      (sendbuf, recvbuf, count, type, op, root, comm), PK_COMM_OP_REDUCE, root,                    \
       ROOTED(OF(count, type), OF(count, type)))                                                    \
     X(Allreduce, Iallreduce, (REDUCED, MPI_Comm comm), (sendbuf, recvbuf, count, type, op, comm),  \
-      PK_OP_ALL_REDUCE, -1, OF(count, type))                                                       \
+      PK_COMM_OP_ALL_REDUCE, -1, OF(count, type))                                                  \
     X(Scan, Iscan, (REDUCED, MPI_Comm comm), (sendbuf, recvbuf, count, type, op, comm),            \
-      PK_OP_OTHER, -1, OF(count, type))                                                            \
+      PK_COMM_OP_OTHER, -1, OF(count, type))                                                       \
     X(Exscan, Iexscan, (REDUCED, MPI_Comm comm), (sendbuf, recvbuf, count, type, op, comm),        \
-      PK_OP_OTHER, -1, OF(count, type))                                                            \
+      PK_COMM_OP_OTHER, -1, OF(count, type))                                                       \
     X(Reduce_scatter, Ireduce_scatter,                                                             \
       (const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype type, MPI_Op op,   \
        MPI_Comm comm),                                                                             \
-      (sendbuf, recvbuf, recvcounts, type, op, comm), PK_OP_REDUCE_SCATTER, -1,                    \
+      (sendbuf, recvbuf, recvcounts, type, op, comm), PK_COMM_OP_REDUCE_SCATTER, -1,               \
       OF(recvcounts[at->rank], type))                                                              \
     X(Reduce_scatter_block, Ireduce_scatter_block,                                                 \
       (const void *sendbuf, void *recvbuf, int recvcount, MPI_Datatype type, MPI_Op op,            \
        MPI_Comm comm),                                                                             \
-      (sendbuf, recvbuf, recvcount, type, op, comm), PK_OP_REDUCE_SCATTER, -1,                     \
+      (sendbuf, recvbuf, recvcount, type, op, comm), PK_COMM_OP_REDUCE_SCATTER, -1,                \
       OF(recvcount, type))                                                                         \
     X(Allgather, Iallgather, (SEND1, RECV1, MPI_Comm comm),                                        \
-      (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm), PK_OP_ALL_GATHER, -1,    \
-      GIVES(sendcount, sendtype, recvcount, recvtype))                                             \
+      (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm), PK_COMM_OP_ALL_GATHER,   \
+      -1, GIVES(sendcount, sendtype, recvcount, recvtype))                                         \
     X(Allgatherv, Iallgatherv, (SEND1, RECVV, MPI_Comm comm),                                      \
       (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm),                 \
-      PK_OP_ALL_GATHER, -1, GIVES(sendcount, sendtype, MINE(recvcounts), recvtype))                \
+      PK_COMM_OP_ALL_GATHER, -1, GIVES(sendcount, sendtype, MINE(recvcounts), recvtype))           \
     X(Gather, Igather, (SEND1, RECV1, int root, MPI_Comm comm),                                    \
-      (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm), PK_OP_GATHER,      \
+      (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm), PK_COMM_OP_GATHER, \
       root, ROOTED(GIVES(sendcount, sendtype, recvcount, recvtype), OF(recvcount, recvtype)))      \
     X(Gatherv, Igatherv, (SEND1, RECVV, int root, MPI_Comm comm),                                  \
       (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm),           \
-      PK_OP_GATHER, root,                                                                          \
+      PK_COMM_OP_GATHER, root,                                                                     \
       ROOTED(GIVES(sendcount, sendtype, MINE(recvcounts), recvtype),                               \
              pki_mpi_share_of(recvcounts, recvtype, at->others)))                                  \
     X(Scatter, Iscatter, (SEND1, RECV1, int root, MPI_Comm comm),                                  \
-      (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm), PK_OP_SCATTER,     \
-      root, ROOTED(GETS(recvcount, recvtype, sendcount, sendtype), OF(sendcount, sendtype)))       \
+      (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm),                    \
+      PK_COMM_OP_SCATTER, root,                                                                    \
+      ROOTED(GETS(recvcount, recvtype, sendcount, sendtype), OF(sendcount, sendtype)))             \
     X(Scatterv, Iscatterv, (SENDV, RECV1, int root, MPI_Comm comm),                                \
       (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcount, recvtype, root, comm),          \
-      PK_OP_SCATTER, root,                                                                         \
+      PK_COMM_OP_SCATTER, root,                                                                    \
       ROOTED(GETS(recvcount, recvtype, MINE(sendcounts), sendtype),                                \
              pki_mpi_share_of(sendcounts, sendtype, at->others)))                                  \
     X(Alltoall, Ialltoall, (SEND1, RECV1, MPI_Comm comm),                                          \
-      (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm), PK_OP_ALL_TO_ALL, -1,    \
-      GIVES(sendcount, sendtype, recvcount, recvtype))                                             \
+      (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm), PK_COMM_OP_ALL_TO_ALL,   \
+      -1, GIVES(sendcount, sendtype, recvcount, recvtype))                                         \
     X(Alltoallv, Ialltoallv, (SENDV, RECVV, MPI_Comm comm),                                        \
       (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, displs, recvtype, comm),       \
-      PK_OP_ALL_TO_ALL, -1,                                                                        \
+      PK_COMM_OP_ALL_TO_ALL, -1,                                                                   \
       sendbuf == MPI_IN_PLACE ? pki_mpi_share_of(recvcounts, recvtype, at->others)                 \
                               : pki_mpi_share_of(sendcounts, sendtype, at->others))                \
     X(Alltoallw, Ialltoallw, (SENDW, RECVW, MPI_Comm comm),                                        \
       (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, displs, recvtypes, comm),     \
-      PK_OP_ALL_TO_ALL, -1,                                                                        \
+      PK_COMM_OP_ALL_TO_ALL, -1,                                                                   \
       sendbuf == MPI_IN_PLACE ? pki_mpi_share_of_each(recvcounts, recvtypes, at->others)           \
                               : pki_mpi_share_of_each(sendcounts, sendtypes, at->others))

@@ -208,8 +208,8 @@ static void set_peers(const pki_mpi_comm *c, MPI_Comm comm)
 {
     int count;
     int *peers = pki_mpi_peers(comm, &count);
-    pk_comm_peers(c->collective, peers, count);
-    pk_comm_peers(c->messages, peers, count);
+    pk_comm_set_peers(c->collective, peers, count);
+    pk_comm_set_peers(c->messages, peers, count);
     free(peers);
 }
 
@@ -322,7 +322,7 @@ static const pki_mpi_comm *begin(pk_region *region, MPI_Comm comm)
     const pki_mpi_comm *at = pki_mpi_is_on() ? pki_mpi_comm_of(comm) : NULL;
     pk_region_begin(region);
     if (at)
-        pk_comm_call(region, at->collective, PK_OP_OTHER, PK_TYPE_BYTE, 0, -1);
+        pk_comm_call(region, at->collective, PK_COMM_OP_OTHER, PK_COMM_TYPE_BYTE, 0, -1);
     return at;
 }
 

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include <pk/comm.h>
+#include <pk/private.h>
 
 #include "comm/mpi/stragglers.h"
 

@@ -19,7 +19,7 @@
         return status;                                                                             \
     }
 
-#define SEND(NAME, INAME, INIT) AT_ONCE(INAME, PK_OP_SEND, (PKI_MPI_SEND_PARAMS), dest)
+#define SEND(NAME, INAME, INIT) AT_ONCE(INAME, PK_COMM_OP_SEND, (PKI_MPI_SEND_PARAMS), dest)
 
 PKI_MPI_SENDS(SEND)
-AT_ONCE(Irecv, PK_OP_RECV, (PKI_MPI_RECV_PARAMS), source)
+AT_ONCE(Irecv, PK_COMM_OP_RECV, (PKI_MPI_RECV_PARAMS), source)

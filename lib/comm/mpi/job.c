@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <pk/job.h>
+#include <pk/private.h>
 
 #include "comm/mpi/gather.h"
 #include "comm/mpi/glue.h"

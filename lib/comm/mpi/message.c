@@ -10,7 +10,7 @@
         static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
         if (!pki_mpi_is_on())                                                                      \
             return PMPI_##NAME(buf, count, type, dest, tag, comm);                                 \
-        pki_mpi_operation sent = pki_mpi_message(PK_OP_SEND, count, type, dest, tag, comm);        \
+        pki_mpi_operation sent = pki_mpi_message(PK_COMM_OP_SEND, count, type, dest, tag, comm);   \
         pk_region_begin(&region);                                                                  \
         pki_mpi_describe(&region, &sent);                                                          \
         pki_mpi_begin_wait();                                                                      \

@@ -14,10 +14,10 @@
         return status;                                                                             \
     }
 
-#define SEND(NAME, INAME, INIT) INIT_OF(INIT, PK_OP_SEND, (PKI_MPI_SEND_PARAMS), dest)
+#define SEND(NAME, INAME, INIT) INIT_OF(INIT, PK_COMM_OP_SEND, (PKI_MPI_SEND_PARAMS), dest)
 
 PKI_MPI_SENDS(SEND)
-INIT_OF(Recv_init, PK_OP_RECV, (PKI_MPI_RECV_PARAMS), source)
+INIT_OF(Recv_init, PK_COMM_OP_RECV, (PKI_MPI_RECV_PARAMS), source)
 
 PKI_MPI_CALL(Start)(MPI_Request *request)
 {

@@ -23,7 +23,7 @@ PKI_MPI_CALL(Mprobe)
     MPI_Status own, *known = status == MPI_STATUS_IGNORE ? &own : status;
     if (!pki_mpi_is_on())
         return PMPI_Mprobe(source, tag, comm, message, status);
-    pki_mpi_operation wanted = pki_mpi_message(PK_OP_RECV, 0, MPI_BYTE, source, tag, comm);
+    pki_mpi_operation wanted = pki_mpi_message(PK_COMM_OP_RECV, 0, MPI_BYTE, source, tag, comm);
     pki_mpi_matched found = {.receiving = pki_mpi_start(&wanted)};
     pk_region_begin(&region);
     uint64_t since = found.receiving.comm ? pki_mpi_now_ns() : 0;
@@ -48,7 +48,7 @@ PKI_MPI_CALL(Improbe)
         return PMPI_Improbe(source, tag, comm, flag, message, status);
     int result = PMPI_Improbe(source, tag, comm, flag, message, known);
     if (result == MPI_SUCCESS && *flag) {
-        pki_mpi_operation wanted = pki_mpi_message(PK_OP_RECV, 0, MPI_BYTE, source, tag, comm);
+        pki_mpi_operation wanted = pki_mpi_message(PK_COMM_OP_RECV, 0, MPI_BYTE, source, tag, comm);
         pki_mpi_matched found = {.receiving = pki_mpi_start(&wanted)};
         store(&found, *message, known);
     }
@@ -76,7 +76,7 @@ PKI_MPI_CALL(Imrecv)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Imrecv");
     pki_mpi_matched found = pki_mpi_matched_remove(*message);
-    pki_mpi_operation operation = {.comm = found.receiving.comm, .op = PK_OP_RECV};
+    pki_mpi_operation operation = {.comm = found.receiving.comm, .op = PK_COMM_OP_RECV};
     pk_region_begin(&region);
     pki_mpi_begin_wait();
     int status = PMPI_Imrecv(buf, count, type, message, request);

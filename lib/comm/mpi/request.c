@@ -129,7 +129,8 @@ void pki_mpi_insert(const MPI_Request *request, const pki_mpi_operation *operati
 
 bool pki_mpi_receives(uint32_t i)
 {
-    return i != PKI_MPI_UNKNOWN && entries[i].request.comm && entries[i].operation.op == PK_OP_RECV;
+    return i != PKI_MPI_UNKNOWN && entries[i].request.comm &&
+           entries[i].operation.op == PK_COMM_OP_RECV;
 }
 
 static void release(uint32_t i)
@@ -159,7 +160,7 @@ void pki_mpi_release(uint32_t i, uint64_t waited_ns)
 void pki_mpi_correct(pk_comm_request *started, const MPI_Status *status)
 {
     pk_comm_correct(started, pki_mpi_bytes_got(status), status->MPI_SOURCE);
-    pk_comm_tag_request(started, status->MPI_TAG);
+    pk_comm_set_request_tag(started, status->MPI_TAG);
 }
 
 /* MPICH 4.0 gives an MPI_Isendrecv the status of whatever had its request before: also one that

@@ -34,7 +34,7 @@ static inline pk_comm_request pki_mpi_start(const pki_mpi_operation *o)
 {
     pk_comm_request started =
         pk_comm_start(o->comm, o->op, o->amount.type, o->amount.count, o->peer);
-    pk_comm_tag_request(&started, o->tag);
+    pk_comm_set_request_tag(&started, o->tag);
     return started;
 }
 

@@ -36,14 +36,14 @@ static inline void pki_mpi_describe(pk_region *region, const pki_mpi_operation *
     if (!o->comm)
         return;
     pk_comm_call(region, o->comm, o->op, o->amount.type, o->amount.count, o->peer);
-    pk_comm_tag(region, o->tag);
+    pk_comm_set_tag(region, o->tag);
 }
 
 static inline void pki_mpi_describe_received(pk_region *region, MPI_Datatype type, MPI_Comm comm,
                                              const MPI_Status *status)
 {
     pki_mpi_operation got =
-        pki_mpi_message(PK_OP_RECV, 1, type, status->MPI_SOURCE, status->MPI_TAG, comm);
+        pki_mpi_message(PK_COMM_OP_RECV, 1, type, status->MPI_SOURCE, status->MPI_TAG, comm);
     got.amount = pki_mpi_amount_got(status, type);
     pki_mpi_describe(region, &got);
 }

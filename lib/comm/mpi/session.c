@@ -1,6 +1,6 @@
 #include "comm/mpi/session.h"
 
-#include <pk/job.h>
+#include <pk/private.h>
 #include <pk/session.h>
 
 #include <errno.h>

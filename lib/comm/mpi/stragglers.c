@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <pk/counter.h>
-#include <pk/job.h>
+#include <pk/private.h>
 
 #include "comm/mpi/clocks.h"
 #include "comm/mpi/glue.h"

@@ -1,12 +1,12 @@
 /* lib/comm/mpi/stragglers.h - who is late, while the job runs: PK_MPI_STRAGGLERS=N, off by default.
  *
  * Every N steps each rank gives its stages' times to rank 0, and hears what rank 0 has made of all
- * ranks' times before (pk/job.h: 584 bytes there, 2.9 KB back). An exchange is a message of each
- * rank to rank 0 and, when it has all, one back, on a communicator of our own. A rank begins it at
- * the end of a call of MPI's that the program makes, when it has a portion of steps and has heard
- * the word of the exchange before; it asks for it there, 200 us apart at least. Nobody ever waits:
- * a rank that has nothing to give lets the exchange lie, and the others go on without a verdict.
- * Rank 0's verdicts are made by perfkit's own thread.
+ * ranks' times before (pk/private.h: 584 bytes there, 2.9 KB back). An exchange is a message of
+ * each rank to rank 0 and, when it has all, one back, on a communicator of our own. A rank begins
+ * it at the end of a call of MPI's that the program makes, when it has a portion of steps and has
+ * heard the word of the exchange before; it asks for it there, 200 us apart at least. Nobody ever
+ * waits: a rank that has nothing to give lets the exchange lie, and the others go on without a
+ * verdict. Rank 0's verdicts are made by perfkit's own thread.
  *
  *     rank 0's MPI thread  --all ranks' steps-->  its collector  --word-->  the next exchange
  *

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include <pk/job.h>
+#include <pk/private.h>
 
 #define PKI_WINDOW_BLOCKS 32
 #define PKI_WINDOW_NAMED 2

@@ -23,23 +23,27 @@
  * that are wanted, what one rank gives to (or gets from) one other. */
 #define PKI_WRAP_COLLECTIVES(X)                                                                    \
     X(AllReduce, P_ALLREDUCE, (sendbuff, recvbuff, count, type, op, comm, stream),                 \
-      PK_OP_ALL_REDUCE, -1)                                                                        \
-    X(Broadcast, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream), PK_OP_BROADCAST, \
-      root)                                                                                        \
-    X(Bcast, P_BCAST, (buff, count, type, root, comm, stream), PK_OP_BROADCAST, root)              \
-    X(Reduce, P_REDUCE, (sendbuff, recvbuff, count, type, op, root, comm, stream), PK_OP_REDUCE,   \
-      root)                                                                                        \
-    X(AllGather, P_EVEN, (sendbuff, recvbuff, count, type, comm, stream), PK_OP_ALL_GATHER, -1)    \
+      PK_COMM_OP_ALL_REDUCE, -1)                                                                   \
+    X(Broadcast, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream),                  \
+      PK_COMM_OP_BROADCAST, root)                                                                  \
+    X(Bcast, P_BCAST, (buff, count, type, root, comm, stream), PK_COMM_OP_BROADCAST, root)         \
+    X(Reduce, P_REDUCE, (sendbuff, recvbuff, count, type, op, root, comm, stream),                 \
+      PK_COMM_OP_REDUCE, root)                                                                     \
+    X(AllGather, P_EVEN, (sendbuff, recvbuff, count, type, comm, stream), PK_COMM_OP_ALL_GATHER,   \
+      -1)                                                                                          \
     X(ReduceScatter, P_ALLREDUCE, (sendbuff, recvbuff, count, type, op, comm, stream),             \
-      PK_OP_REDUCE_SCATTER, -1)                                                                    \
-    X(Send, P_SEND, (buff, count, type, peer, comm, stream), PK_OP_SEND, peer)                     \
-    X(Recv, P_RECV, (buff, count, type, peer, comm, stream), PK_OP_RECV, peer)
+      PK_COMM_OP_REDUCE_SCATTER, -1)                                                               \
+    X(Send, P_SEND, (buff, count, type, peer, comm, stream), PK_COMM_OP_SEND, peer)                \
+    X(Recv, P_RECV, (buff, count, type, peer, comm, stream), PK_COMM_OP_RECV, peer)
 
 /* Since 2.28. */
 #define PKI_WRAP_LATER_COLLECTIVES(X)                                                              \
-    X(AlltoAll, P_EVEN, (sendbuff, recvbuff, count, type, comm, stream), PK_OP_ALL_TO_ALL, -1)     \
-    X(Gather, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream), PK_OP_GATHER, root) \
-    X(Scatter, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream), PK_OP_SCATTER, root)
+    X(AlltoAll, P_EVEN, (sendbuff, recvbuff, count, type, comm, stream), PK_COMM_OP_ALL_TO_ALL,    \
+      -1)                                                                                          \
+    X(Gather, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream), PK_COMM_OP_GATHER,  \
+      root)                                                                                        \
+    X(Scatter, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream),                    \
+      PK_COMM_OP_SCATTER, root)
 
 /* One-sided, since 2.29. X(name, parameters, arguments, operation, peer, type, count). A signal
  * alone moves nothing. Source: the user guide, "Point To Point Communication Functions". */
@@ -49,10 +53,10 @@
 #define P_SIGNAL (int peer, int signal, int context, unsigned flags, ON)
 #define PKI_WRAP_ONE_SIDED(X)                                                                      \
     X(PutSignal, P_PUT,                                                                            \
-      (buff, count, type, peer, window, offset, signal, context, flags, comm, stream), PK_OP_SEND, \
-      peer, type_of(type), count)                                                                  \
-    X(Signal, P_SIGNAL, (peer, signal, context, flags, comm, stream), PK_OP_OTHER, peer,           \
-      PK_TYPE_BYTE, 0)
+      (buff, count, type, peer, window, offset, signal, context, flags, comm, stream),             \
+      PK_COMM_OP_SEND, peer, type_of(type), count)                                                 \
+    X(Signal, P_SIGNAL, (peer, signal, context, flags, comm, stream), PK_COMM_OP_OTHER, peer,      \
+      PK_COMM_TYPE_BYTE, 0)
 
 /* X(name, parameters, version that brought it) */
 #define PKI_WRAP_OTHERS(X)                                                                         \

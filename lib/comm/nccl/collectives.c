@@ -10,11 +10,12 @@ static __thread bool inside;
 
 static pk_comm_type type_of(pki_wrap_type type)
 {
-    static const uint8_t types[] = {PK_TYPE_INT8,     PK_TYPE_BYTE,        PK_TYPE_INT32,
-                                    PK_TYPE_UINT32,   PK_TYPE_INT64,       PK_TYPE_UINT64,
-                                    PK_TYPE_FLOAT16,  PK_TYPE_FLOAT32,     PK_TYPE_FLOAT64,
-                                    PK_TYPE_BFLOAT16, PK_TYPE_FLOAT8_E4M3, PK_TYPE_FLOAT8_E5M2};
-    return type >= 0 && (size_t)type < sizeof types ? (pk_comm_type)types[type] : PK_TYPE_BYTE;
+    static const uint8_t types[] = {
+        PK_COMM_TYPE_INT8,     PK_COMM_TYPE_BYTE,        PK_COMM_TYPE_INT32,
+        PK_COMM_TYPE_UINT32,   PK_COMM_TYPE_INT64,       PK_COMM_TYPE_UINT64,
+        PK_COMM_TYPE_FLOAT16,  PK_COMM_TYPE_FLOAT32,     PK_COMM_TYPE_FLOAT64,
+        PK_COMM_TYPE_BFLOAT16, PK_COMM_TYPE_FLOAT8_E4M3, PK_COMM_TYPE_FLOAT8_E5M2};
+    return type >= 0 && (size_t)type < sizeof types ? (pk_comm_type)types[type] : PK_COMM_TYPE_BYTE;
 }
 
 #define OPERATION(NAME, PARAMS, ARGS, OP, PEER, TYPE, COUNT)                                       \

@@ -1,5 +1,6 @@
 #include "comm/nccl/communicator.h"
 
+#include <pk/private.h>
 #include <pk/session.h>
 
 #include <errno.h>

@@ -275,7 +275,7 @@ static void put_what(const pki_nccl_node *n, pki_nccl_operation *o)
     o->what.op = (uint32_t)pki_nccl_op(n->op);
     o->what.type = (uint32_t)pki_nccl_type(says->element);
     o->what.count = says->count;
-    o->what.peer = o->what.op == PK_OP_SEND_RECV ? -1 : n->peer; /* it has a root of 0 */
+    o->what.peer = o->what.op == PK_COMM_OP_SEND_RECV ? -1 : n->peer; /* it has a root of 0 */
     o->what.sequence = n->sequence;
     o->call = call ? call->op : 0;
 }

@@ -49,7 +49,7 @@ void pki_fold_operation(pki_fold *fold, const pki_record *r, const pki_record *m
         &(pki_timed_operation){
             .comm = comm->index,
             .ranks = (uint32_t)PKI_MAX(comm->size, 0),
-            .op = f.op < PKI_COMM_OPS ? (pk_comm_op)f.op : PK_OP_OTHER,
+            .op = f.op < PKI_COMM_OPS ? (pk_comm_op)f.op : PK_COMM_OP_OTHER,
             .region = f.parent,
             .bytes = more->start,
             .sequence = f.sequence,
@@ -242,14 +242,14 @@ static pk_status answer(filler *fill, uint32_t size, void *out)
     return status;
 }
 
-pk_status pk_get_span_counts(pk_span_counts *counts)
+pk_status(pk_get_span_counts)(pk_span_counts *counts)
 {
     if (!counts || counts->size < 8 || counts->size > sizeof *counts)
         return pki_fail(PK_EINVAL, "pk_span_counts.size has to be sizeof(pk_span_counts)");
     return answer(fill_spans, counts->size, counts);
 }
 
-pk_status pk_get_request_counts(pk_request_counts *counts)
+pk_status(pk_get_request_counts)(pk_request_counts *counts)
 {
     if (!counts || counts->size < 8 || counts->size > sizeof *counts)
         return pki_fail(PK_EINVAL, "pk_request_counts.size has to be sizeof(pk_request_counts)");

@@ -67,9 +67,9 @@ static char *put_comm(char *p, const pki_chrome *c, const pki_operation *o)
 
 static const char *peer_key(uint32_t op)
 {
-    return op == PK_OP_SEND || op == PK_OP_SEND_RECV ? ",\"Dst Rank\":"
-           : op == PK_OP_RECV                        ? ",\"Src Rank\":"
-                                                     : ",\"Root\":";
+    return op == PK_COMM_OP_SEND || op == PK_COMM_OP_SEND_RECV ? ",\"Dst Rank\":"
+           : op == PK_COMM_OP_RECV                             ? ",\"Src Rank\":"
+                                                               : ",\"Root\":";
 }
 
 char *pki_chrome_put_operation(char *p, const pki_chrome *c, const pki_operation *o)

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include <pk/job.h>
+#include <pk/private.h>
 
 #include "measure/summary.h"
 #include "session/session.h"

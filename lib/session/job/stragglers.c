@@ -1,5 +1,5 @@
 /* lib/session/job/stragglers.c - ranks that are late, while they run: this rank's steps for
- * libpk_mpi, which compares them with the others', and what comes of it (pk/job.h).
+ * libpk_mpi, which compares them with the others', and what comes of it (pk/private.h).
  *
  *     fold -> portions of steps -> box -> libpk_mpi, in a call of MPI's
  *     libpk_mpi -> word -> a round later: log, arena, a capture of this rank
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <pk/job.h>
+#include <pk/private.h>
 
 #include "base/log.h"
 #include "core/names.h"

@@ -12,9 +12,9 @@
  *
  * What is open: the step, and the innermost region of the thread that makes the steps; where no
  * thread does, of all threads. (An outer region's p99 would be a whole epoch's.) A region with a
- * limit of its own (pk_region_limit) takes the place of both while it is open there, the innermost
- * one first; a region of kind PK_IO without one is no hang, however long it takes. Nothing open,
- * and no step ever made: nobody waits for anything.
+ * limit of its own (pk_region_set_limit) takes the place of both while it is open there, the
+ * innermost one first; a region of kind PK_IO without one is no hang, however long it takes.
+ * Nothing open, and no step ever made: nobody waits for anything.
  *
  * Who looks may have been stopped itself (SIGSTOP, a suspended machine): time in which nobody
  * looked does not count. */

@@ -1,5 +1,7 @@
 /* streams DOUBLE TRACE [SHIM] - a trace with spans on two GPU streams (the mock of the driver) and
  * with NCCL's collectives (its role played), for those that read them. */
+#include <pk/gpu.h>
+
 #include "../../fake/driver.h"
 #include "../../nccl/role.h"
 
@@ -64,7 +66,8 @@ int main(int argc, char **argv)
     open_plugin();
     void *world = make_comm("world", 0x1234, 1, 2);
     for (int i = 0; i < STEPS; i++) {
-        PK_SCOPE(load) {
+        {
+            PK_REGION_SCOPE(load);
             kit_sleep_us(100);
         }
         compute(one, other);

@@ -30,22 +30,22 @@ struct pki_joints {
 pki_joint_kind pki_joint_kind_of(uint32_t op)
 {
     switch (op) {
-    case PK_OP_ALL_REDUCE:
-    case PK_OP_ALL_GATHER:
-    case PK_OP_REDUCE_SCATTER:
-    case PK_OP_ALL_TO_ALL:
-    case PK_OP_BARRIER:
+    case PK_COMM_OP_ALL_REDUCE:
+    case PK_COMM_OP_ALL_GATHER:
+    case PK_COMM_OP_REDUCE_SCATTER:
+    case PK_COMM_OP_ALL_TO_ALL:
+    case PK_COMM_OP_BARRIER:
         return PKI_JOINT_ALL;
-    case PK_OP_BROADCAST:
-    case PK_OP_SCATTER:
+    case PK_COMM_OP_BROADCAST:
+    case PK_COMM_OP_SCATTER:
         return PKI_JOINT_FROM;
-    case PK_OP_REDUCE:
-    case PK_OP_GATHER:
+    case PK_COMM_OP_REDUCE:
+    case PK_COMM_OP_GATHER:
         return PKI_JOINT_TO;
-    case PK_OP_SEND:
-    case PK_OP_SEND_RECV:
+    case PK_COMM_OP_SEND:
+    case PK_COMM_OP_SEND_RECV:
         return PKI_JOINT_SEND;
-    case PK_OP_RECV:
+    case PK_COMM_OP_RECV:
         return PKI_JOINT_RECEIVE;
     default:
         return PKI_JOINT_LOOSE;

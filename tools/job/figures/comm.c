@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pk/comm.h>
+
 #include "memory.h"
 
 /* ---- MPI over the ranks, and who talks to whom ---- */
@@ -271,7 +273,7 @@ static void add_operation(gathering *g, size_t rank, size_t comm, const pki_oper
 
 static bool is_collective(uint32_t op)
 {
-    return op <= PK_OP_SCATTER || op == PK_OP_BARRIER;
+    return op <= PK_COMM_OP_SCATTER || op == PK_COMM_OP_BARRIER;
 }
 
 static void add_call(gathering *g, size_t rank, size_t comm, const pki_comm_call_row *row)

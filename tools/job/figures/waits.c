@@ -542,7 +542,7 @@ static void add_late_receiver(analysis *a, const seen *send, const seen *receive
     moments s = moments_of(a, send), r = moments_of(a, receive);
     int64_t doubt = axis_doubt(&a->axis, send->rank, receive->rank);
     bool waited = r.starts <= s.ends; /* else not for that */
-    if (waited && send->row->op == PK_OP_SEND_RECV && doubt >= 0 && r.starts - s.waits > doubt)
+    if (waited && send->row->op == PK_COMM_OP_SEND_RECV && doubt >= 0 && r.starts - s.waits > doubt)
         add_half_sent(&a->exchanges, &(half_sent){send->rank, receive->rank, send->row->start,
                                                   s.waits, s.ends, r.starts, doubt, scale});
     else
@@ -584,7 +584,8 @@ static void add_all_to_all_waits(analysis *a, const seen *all, size_t count, dou
 {
     size_t last = last_of(a, all, count);
     int64_t until = moments_of(a, &all[last]).starts;
-    pki_job_wait sort = all[0].row->op == PK_OP_BARRIER ? PKI_JOB_WAIT_BARRIER : PKI_JOB_WAIT_NXN;
+    pki_job_wait sort =
+        all[0].row->op == PK_COMM_OP_BARRIER ? PKI_JOB_WAIT_BARRIER : PKI_JOB_WAIT_NXN;
     for (size_t i = 0; i < count; i++) {
         moments m = moments_of(a, &all[i]);
         add_wait(a, sort, &all[i], &m, i != last ? &all[last] : NULL, until, scale);
@@ -630,9 +631,9 @@ static void classify_collective(analysis *a, const seen *all, size_t count)
     double scale = scale_of(a, all, count);
     uint32_t op = all[0].row->op;
     a->to->collectives++;
-    if (op == PK_OP_BROADCAST || op == PK_OP_SCATTER)
+    if (op == PK_COMM_OP_BROADCAST || op == PK_COMM_OP_SCATTER)
         add_late_broadcast(a, all, count, scale);
-    else if (op == PK_OP_REDUCE || op == PK_OP_GATHER)
+    else if (op == PK_COMM_OP_REDUCE || op == PK_COMM_OP_GATHER)
         add_early_reduce(a, all, count, scale);
     else
         add_all_to_all_waits(a, all, count, scale);
@@ -645,7 +646,7 @@ static int in_order(const void *x, const void *y)
     const seen *a = x, *b = y;
     if (a->key != b->key)
         return a->key < b->key ? -1 : 1;
-    int received = (a->row->op == PK_OP_RECV) - (b->row->op == PK_OP_RECV);
+    int received = (a->row->op == PK_COMM_OP_RECV) - (b->row->op == PK_COMM_OP_RECV);
     return received ? received : (a->rank > b->rank) - (a->rank < b->rank);
 }
 
@@ -653,7 +654,7 @@ static int in_order(const void *x, const void *y)
 static bool is_whole(const seen *all, size_t count)
 {
     if (pki_comm_op_is_message(all[0].row->op))
-        return count == 2 && all[0].row->op != PK_OP_RECV && all[1].row->op == PK_OP_RECV;
+        return count == 2 && all[0].row->op != PK_COMM_OP_RECV && all[1].row->op == PK_COMM_OP_RECV;
     for (size_t i = 1; i < count; i++)
         if (all[i].rank == all[i - 1].rank || all[i].row->op != all[0].row->op)
             return false;
@@ -676,7 +677,7 @@ static void find_exchanges(analysis *a)
     for (size_t r = 0; r < a->of->rank_count; r++) {
         const pki_sequences *q = &a->of->ranks[r].comm.sequences;
         for (size_t i = 0; i < q->row_count; i++)
-            a->exchange[r] |= q->rows[i].op == PK_OP_SEND_RECV;
+            a->exchange[r] |= q->rows[i].op == PK_COMM_OP_SEND_RECV;
     }
 }
 

@@ -258,8 +258,9 @@ static void put_steps(const pki_job_life *l, FILE *to)
         fprintf(to, " of them again; the training has come to step %s",
                 COUNT((uint64_t)s->furthest));
     } else if (s->runs > 1)
-        fputs("; which of them again is not known, since no pk_training_at says where runs went on",
-              to);
+        fputs(
+            "; which of them again is not known, since no pk_training_set_step says where runs went on",
+            to);
     fputc('\n', to);
 }
 

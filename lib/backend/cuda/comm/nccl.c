@@ -100,9 +100,9 @@ static uint32_t count_pairs(const pki_cuda_member *list, const pki_cuda_member *
     uint32_t sends = 0, receives = 0;
     uint64_t bytes = first->count * pki_comm_type_bytes(first->type);
     for (const pki_cuda_member *m = first; m; m = after(list, m)) {
-        sends += m->op == PK_OP_SEND;
-        receives += m->op == PK_OP_RECV;
-        if (m->comm != first->comm || (m->op != PK_OP_SEND && m->op != PK_OP_RECV) ||
+        sends += m->op == PK_COMM_OP_SEND;
+        receives += m->op == PK_COMM_OP_RECV;
+        if (m->comm != first->comm || (m->op != PK_COMM_OP_SEND && m->op != PK_COMM_OP_RECV) ||
             m->count * pki_comm_type_bytes(m->type) != bytes)
             return 0;
     }
@@ -130,7 +130,7 @@ static bool is_all_to_all(const pki_cuda_member *list, const pki_cuda_member *fi
 {
     int32_t ranks = first->comm->size;
     return pairs > 1 && (pairs == (uint32_t)ranks || pairs + 1 == (uint32_t)ranks) &&
-           are_apart(list, first, PK_OP_SEND) && are_apart(list, first, PK_OP_RECV);
+           are_apart(list, first, PK_COMM_OP_SEND) && are_apart(list, first, PK_COMM_OP_RECV);
 }
 
 static pki_cuda_operation fold_pairs(const pki_cuda_member *list, const pki_cuda_member *first,
@@ -139,8 +139,8 @@ static pki_cuda_operation fold_pairs(const pki_cuda_member *list, const pki_cuda
     bool all = is_all_to_all(list, first, pairs);
     pki_cuda_member pair = *first;
     pair.peer = -1; /* they have several */
-    return make(&pair, all ? PK_OP_ALL_TO_ALL : PK_OP_SEND_RECV, first->count, first->type,
-                all ? 1 : pairs);
+    return make(&pair, all ? PK_COMM_OP_ALL_TO_ALL : PK_COMM_OP_SEND_RECV, first->count,
+                first->type, all ? 1 : pairs);
 }
 
 /* ---- anything else ---- */
@@ -186,7 +186,7 @@ static pki_cuda_operation *append_members(const pki_cuda_member *list, const pki
 
 static pki_cuda_operation part_of(const pki_cuda_member *list, const pki_cuda_member *first)
 {
-    return make(first, PK_OP_GROUP, sum_bytes(list, first), PK_TYPE_BYTE, 1);
+    return make(first, PK_COMM_OP_GROUP, sum_bytes(list, first), PK_COMM_TYPE_BYTE, 1);
 }
 
 static pki_cuda_operation fold_unlike(const pki_cuda_member *list, const pki_cuda_member *first)

@@ -1,14 +1,18 @@
-/* pk/job.h - a rank's part of the job's file (pk_options.job_path), and what ranks are compared by
- * while they run (PK_MPI_STRAGGLERS), for libpk_mpi, which gathers both. Programs have no use for
- * it.
+/* pk/private.h - what libpk does for the libraries beside it (libpk_mpi, libpk_nccl, libpkbench):
+ * messages and starts in perfkit's name, a rank's part of the job's file (pk_options.job_path), and
+ * what ranks are compared by while they run (PK_MPI_STRAGGLERS).
+ *
+ * Not for users: programs have no use for it, and it changes without notice. Its symbols, and those
+ * that the inline functions of other headers call, end in "_" and have a version of their own,
+ * PK_PRIVATE_1.
  *
  * Threads: any, but others must not touch the texts of a part meanwhile.
  * Failure: what cannot be kept or written is logged, with no other effect.
  * Cost:    a part is made at pk_stop, or by pk_job_take_, which takes as long as a report of this
  *          run.
  */
-#ifndef PK_JOB_H
-#define PK_JOB_H
+#ifndef PK_PRIVATE_H
+#define PK_PRIVATE_H
 
 #include <pk/session.h>
 
@@ -16,8 +20,30 @@
 extern "C" {
 #endif
 
+/* ---- in perfkit's name ---- */
+
 /* What libpk_mpi has to say, through the session's log function. */
 PK_API void pk_log_(pk_log_level level, const char *sentence);
+
+/* Makes this sentence the thread's pk_error_message(), logs it as an error, and returns status. */
+PK_API pk_status pk_fail_(pk_status status, const char *sentence);
+
+/* pk_start where only the environment asks for a session, by variable=1: for what may be preloaded
+ * into a program without perfkit. No caller looks at the status then, so a failure is printed as
+ * one line on stderr, by rank 0 of the job as far as options or launcher give the rank; not if
+ * PK_LOG=stderr has printed it, nor if the program has its own session. */
+PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options);
+
+/* "perfkit: SENTENCE" on stderr. rank: of this process; ranks other than 0 print nothing. -1: the
+ * rank that the launcher gives. */
+PK_API void pk_say_(int32_t rank, const char *sentence);
+
+/* While a session is open: the thread goes on to wait for other ranks (1), or has done so. */
+#ifndef PK_DISABLE
+PK_API void pk_comm_border_on_(int to_wait);
+#endif
+
+/* ---- a rank's part of the job's file ---- */
 
 /* This rank's part of the job's file. The texts are perfkit's, until pk_job_leave_. */
 typedef struct pk_job_part_ {
@@ -122,6 +148,15 @@ PK_API void pk_job_each_round_(void (*judge)(void));
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 PK_API void pk_log_(pk_log_level level, const char *sentence) {}
+PK_API pk_status pk_fail_(pk_status status, const char *sentence)
+{
+    return status;
+}
+PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options)
+{
+    return PK_OK;
+}
+PK_API void pk_say_(int32_t rank, const char *sentence) {}
 PK_API void pk_job_hold_(uint32_t ranks) {}
 PK_API uint32_t pk_job_take_(pk_job_part_ *part)
 {
