@@ -120,13 +120,13 @@ static void record_peak(void)
     __atomic_store_n(&peak_lock, 0u, __ATOMIC_RELEASE);
 }
 
-void pki_living_flush_region(cell *c, uint32_t region)
+static void pki_living_flush_region(cell *c, uint32_t region)
 {
     /* of the shard of others more than one thread's: each of its bytes is flushed once */
     change(&living_regions[region], __atomic_exchange_n(&c->unflushed, 0, __ATOMIC_RELAXED));
 }
 
-void pki_living_flush_total(shard *s)
+static void pki_living_flush_total(shard *s)
 {
     if (pki_load(&s->unflushed) < 0)
         record_peak();

@@ -183,8 +183,6 @@ static inline uint32_t pki_alloc_region(void)
     return pki_load(&pki_region_of)();
 }
 
-PKI_COLD void pki_living_flush_region(cell *c, uint32_t region);
-PKI_COLD void pki_living_flush_total(shard *s);
 /* Of the calling thread's shard, which it has. */
 PKI_COLD void pki_living_flush(uint32_t region);
 

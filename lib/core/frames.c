@@ -205,7 +205,7 @@ pki_counted *pki_untimed_call(pki_thread *t, uint32_t id)
     return find_untimed(t, id) ? pki_counted_at(t, id) : NULL;
 }
 
-bool pki_close_untimed(pki_thread *t, uint32_t id, uint64_t now)
+static bool pki_close_untimed(pki_thread *t, uint32_t id, uint64_t now)
 {
     uint32_t at = find_untimed(t, id);
     if (!at)

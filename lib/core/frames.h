@@ -25,7 +25,6 @@ void pki_close(pki_thread *t, uint32_t id, uint64_t now, unsigned flags);
 /* If the innermost open call of that id is an untimed one (core/thin.h): where it is counted, else
  * NULL; and its end. */
 pki_counted *pki_untimed_call(pki_thread *t, uint32_t id);
-bool pki_close_untimed(pki_thread *t, uint32_t id, uint64_t now);
 
 /* Closes every region above `until`, as unbalanced; by the owner. */
 void pki_close_above(pki_thread *t, const pki_frame *until, uint64_t now);

@@ -65,7 +65,7 @@ static uint16_t put_string(writer *w, const char *text)
     return put(w, text, text ? strlen(text) : 0, TEXT_MOST);
 }
 
-size_t pki_piece_put_track(char out[PKI_PIECE_BYTES], const pki_track *t)
+static size_t pki_piece_put_track(char out[PKI_PIECE_BYTES], const pki_track *t)
 {
     flat_track *flat = (flat_track *)(void *)(out + sizeof(pki_piece));
     writer w = {(char *)(flat + 1), out + PKI_PIECE_BYTES - 16};

@@ -114,7 +114,6 @@ typedef struct pki_decoded {
     pki_activity_arg args[PKI_PIECE_ARGS];
 } pki_decoded;
 
-size_t pki_piece_put_track(char out[PKI_PIECE_BYTES], const pki_track *track);
 size_t pki_piece_put_activity(char out[PKI_PIECE_BYTES], const pki_activity *activity);
 bool pki_piece_track(const pki_piece *piece, pki_track *track);
 bool pki_piece_activity(const pki_piece *piece, pki_decoded *decoded);

@@ -73,7 +73,7 @@ void *pki_pool_claim(pki_spans *spans, pki_pool *pool, size_t bytes)
     return memset(at, 0, bytes);
 }
 
-void pki_pool_reset(const pki_spans *spans, pki_pool *pool)
+static void pki_pool_reset(const pki_spans *spans, pki_pool *pool)
 {
     if (pool->spans)
         enter_span(spans, pool, pool->spans);

@@ -31,7 +31,6 @@ typedef struct pki_pool {
 
 /* Zeroed, by the cache line; NULL without room. */
 void *pki_pool_claim(pki_spans *spans, pki_pool *pool, size_t bytes);
-void pki_pool_reset(const pki_spans *spans, pki_pool *pool);
 
 /* ---- one region's distribution: a slot and its chunks of buckets ---- */
 

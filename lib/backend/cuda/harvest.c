@@ -169,7 +169,7 @@ void pki_cuda_emit_begin(pki_cuda_lane *l, uint32_t region, double device)
     begin(l, r);
 }
 
-void pki_cuda_emit_begin_failed(pki_cuda_lane *l, uint32_t region)
+static void pki_cuda_emit_begin_failed(pki_cuda_lane *l, uint32_t region)
 {
     begin(l, (pki_cuda_read){region, true, NAN, 0, l->last});
 }

@@ -80,7 +80,6 @@ static inline pk_status pki_cuda_copy_counts(pk_gpu_counts *to, const pk_gpu_cou
 void pki_cuda_emit_begin(pki_cuda_lane *lane, uint32_t region, double device);
 
 /* Its begin could not be read, or its end cannot: no span. */
-void pki_cuda_emit_begin_failed(pki_cuda_lane *lane, uint32_t region);
 void pki_cuda_emit_cancel(pki_cuda_lane *lane, uint32_t region);
 
 /* The span that began there ends. */

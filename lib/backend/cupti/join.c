@@ -142,7 +142,7 @@ static void pki_cupti_events_after_fork(void)
 }
 
 /* CUPTI counts contexts from 1. */
-void pki_cupti_context_note(uint32_t context, uint32_t device)
+static void pki_cupti_context_note(uint32_t context, uint32_t device)
 {
     if (context < CONTEXTS)
         devices[context] = device;

@@ -41,7 +41,6 @@ typedef struct pki_cupti_recorded {
 } pki_cupti_recorded;
 
 /* Contexts and their devices, by what is seen of them; 0 for one that is not known. */
-void pki_cupti_context_note(uint32_t context, uint32_t device);
 uint32_t pki_cupti_context_device(uint32_t context);
 
 /* ---- what is known of a correlation ---- */

@@ -323,7 +323,7 @@ static const char *bound_text(const pk_bench_result *r)
     }
 }
 
-void pki_bench_device_text(const pki_bench_row *row, char *text, size_t size)
+static void pki_bench_device_text(const pki_bench_row *row, char *text, size_t size)
 {
     const pk_bench_result *r = &row->result;
     text[0] = 0;

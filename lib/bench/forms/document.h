@@ -95,7 +95,6 @@ pki_bench_words pki_bench_date(int64_t seconds);
 
 /* "L2 hot, queued: launching takes 5.000 us, launch-bound if not queued; 1980 MHz"; "" if it was
  * not measured on a device. And its bound in a word. */
-void pki_bench_device_text(const pki_bench_row *row, char *text, size_t size);
 const char *pki_bench_bound_name(uint32_t bound);
 
 /* How many rows from `at` on are of the same benchmark. */

@@ -27,7 +27,8 @@ static const struct {
     {MPI_UNSIGNED_LONG, sizeof(long) == 8 ? PK_COMM_TYPE_UINT64 : PK_COMM_TYPE_UINT32},
 };
 
-uint64_t pki_mpi_type_bytes(MPI_Datatype type)
+/* Bytes of one element; 0 for MPI_DATATYPE_NULL. */
+static uint64_t pki_mpi_type_bytes(MPI_Datatype type)
 {
     int bytes = 0;
     if (type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &bytes) != MPI_SUCCESS || bytes < 0)

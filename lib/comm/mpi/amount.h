@@ -11,9 +11,6 @@ typedef struct pki_mpi_amount {
 /* Derived types, and those that perfkit has no name for, are bytes by MPI_Type_size. */
 pki_mpi_amount pki_mpi_amount_of(int64_t count, MPI_Datatype type);
 
-/* Bytes of one element; 0 for MPI_DATATYPE_NULL. */
-uint64_t pki_mpi_type_bytes(MPI_Datatype type);
-
 /* What has come, by the status of a receive. */
 uint64_t pki_mpi_bytes_got(const MPI_Status *status);
 pki_mpi_amount pki_mpi_amount_got(const MPI_Status *status, MPI_Datatype type);

@@ -92,7 +92,8 @@ static void kernel_ends(pki_nccl_node *n)
     task->gpu_last = PKI_MAX(task->gpu_last, last);
 }
 
-void pki_nccl_child_seen(pki_nccl_node *n, bool open)
+/* In every round, so that its parent knows. */
+static void pki_nccl_child_seen(pki_nccl_node *n, bool open)
 {
     pki_nccl_node *p = parent_of(n, n->type == PKI_NCCL_NET          ? PKI_NCCL_PROXY_STEP
                                     : n->type == PKI_NCCL_PROXY_STEP ? PKI_NCCL_PROXY_OP
@@ -109,7 +110,8 @@ void pki_nccl_child_seen(pki_nccl_node *n, bool open)
         mark_started(p);
 }
 
-bool pki_nccl_child_ends(pki_nccl_node *n)
+/* False: it is no child. */
+static bool pki_nccl_child_ends(pki_nccl_node *n)
 {
     switch (n->type) {
     case PKI_NCCL_NET:

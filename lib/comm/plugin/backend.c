@@ -133,7 +133,10 @@ static bool refuse(char *reason, size_t size, const char *format, const char *wh
     return false;
 }
 
-bool pki_nccl_make_discoverable(const pki_config *config, bool named, char *reason, size_t size)
+/* From here on a first communicator finds us, unless somebody else is to be found: false, and why
+ * in reason, which otherwise says how it finds us. */
+static bool pki_nccl_make_discoverable(const pki_config *config, bool named, char *reason,
+                                       size_t size)
 {
     char path[PATH_MAX] = "";
     const char *there = claimed();

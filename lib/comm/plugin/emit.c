@@ -66,7 +66,7 @@ static uint32_t use(pki_nccl_lane *lane, uint64_t *start, uint64_t end)
     return lane->track;
 }
 
-uint32_t pki_nccl_track_of_operation(pki_nccl_communicator *t, uint64_t *start, uint64_t end)
+static uint32_t pki_nccl_track_of_operation(pki_nccl_communicator *t, uint64_t *start, uint64_t end)
 {
     pki_nccl_lane *lane = free_lane(t, *start);
     unsigned number = (unsigned)(lane - t->lanes) + 1;
@@ -80,8 +80,8 @@ uint32_t pki_nccl_track_of_operation(pki_nccl_communicator *t, uint64_t *start, 
     return use(lane, start, end);
 }
 
-uint32_t pki_nccl_track_of_channel(pki_nccl_communicator *t, unsigned direction, uint32_t channel,
-                                   uint64_t *start, uint64_t end)
+static uint32_t pki_nccl_track_of_channel(pki_nccl_communicator *t, unsigned direction,
+                                          uint32_t channel, uint64_t *start, uint64_t end)
 {
     static const char *const words[PKI_NCCL_DIRECTIONS] = {"receives", "sends", "kernels"};
     pki_nccl_lane *lane = &t->channels[direction][channel % PKI_NCCL_CHANNELS];
@@ -95,7 +95,7 @@ uint32_t pki_nccl_track_of_channel(pki_nccl_communicator *t, unsigned direction,
 
 /* ---- threads ---- */
 
-uint32_t pki_nccl_track_of_thread(uint32_t tid)
+static uint32_t pki_nccl_track_of_thread(uint32_t tid)
 {
     char name[48];
     for (uint32_t i = threads; i > 0; i--)

@@ -56,12 +56,6 @@ void pki_nccl_nodes_after_fork(void);
 
 #define PKI_NCCL_TASKS (PKI_NCCL_COLL | PKI_NCCL_P2P | PKI_NCCL_CE_COLL)
 
-/* In every round, so that its parent knows. */
-void pki_nccl_child_seen(pki_nccl_node *n, bool open);
-
-/* False: it is no child. */
-bool pki_nccl_child_ends(pki_nccl_node *n);
-
 /* ---- plugin/contexts.c ---- */
 
 /* The communicator of an event; NULL: it is nobody's any more. */

@@ -27,10 +27,6 @@
 
 /* ---- plugin/backend.c ---- */
 
-/* From here on a first communicator finds us, unless somebody else is to be found: false, and why
- * in reason, which otherwise says how it finds us. */
-bool pki_nccl_make_discoverable(const pki_config *config, bool named, char *reason, size_t size);
-
 /* ---- plugin/contexts.c ---- */
 
 /* What the environment asks for (PK_NCCL_KERNEL_CH, PK_NCCL_PROXY_STEPS). */
@@ -104,9 +100,4 @@ void pki_nccl_emit_start(void);
 
 /* A track where nothing is from *start on. *start is moved if all have something there. 0: there
  * are too many. */
-uint32_t pki_nccl_track_of_operation(pki_nccl_communicator *communicator, uint64_t *start,
-                                     uint64_t end);
-uint32_t pki_nccl_track_of_channel(pki_nccl_communicator *communicator, unsigned direction,
-                                   uint32_t channel, uint64_t *start, uint64_t end);
-uint32_t pki_nccl_track_of_thread(uint32_t tid);
 void pki_nccl_tracks_start(void);

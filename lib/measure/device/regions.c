@@ -15,7 +15,7 @@ void pki_device_region_add(pki_fold *fold, uint32_t region, uint64_t ns)
     pki_table_count(spans, &fold->streams, slot, ns);
 }
 
-bool pki_device_region_stats(const pki_fold *fold, uint32_t region, pk_stats *stats)
+static bool pki_device_region_stats(const pki_fold *fold, uint32_t region, pk_stats *stats)
 {
     const pki_slot *slot = pki_table_slot(&fold->streams, region);
     if (slot)

@@ -8,4 +8,3 @@
 void pki_device_region_add(pki_fold *fold, uint32_t region, uint64_t ns);
 
 /* False if it has no span. In ns; finish with pki_stats_finish and a unit of 1. Under the lock. */
-bool pki_device_region_stats(const pki_fold *fold, uint32_t region, pk_stats *stats);

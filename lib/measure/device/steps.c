@@ -75,8 +75,10 @@ static void pass(sweep *s, uint64_t at, uint64_t to)
     }
 }
 
-void pki_device_overlap(const pki_device_one *one, int view, uint64_t from, uint64_t to,
-                        pki_device_sums *into)
+/* device/steps.c: of [from, to) how long a collective was in flight, and whether another stream
+ * computed meanwhile; added. The items sorted. */
+static void pki_device_overlap(const pki_device_one *one, int view, uint64_t from, uint64_t to,
+                               pki_device_sums *into)
 {
     sweep s = {.into = into};
     unsigned kinds = view == MEASURED ? ITEM_WORK : ITEM_SPAN;
@@ -211,8 +213,8 @@ static void add_counts(const cover *work, pki_device_sums *into)
     }
 }
 
-void pki_device_sweep(const pki_device_one *one, int view, uint64_t from, uint64_t to,
-                      pki_device_sums *into)
+static void pki_device_sweep(const pki_device_one *one, int view, uint64_t from, uint64_t to,
+                             pki_device_sums *into)
 {
     unsigned kinds = view == MEASURED ? ITEM_WORK | ITEM_COPY : ITEM_SPAN;
     cover all = {.one = one, .kinds = kinds, .from = from, .to = to, .at = one->item_first};

@@ -116,9 +116,6 @@ void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2]);
  * each thread. */
 void pki_fold_pending(pki_fold *fold, pki_thread *t);
 
-/* A communicator's operation, if the record's second slot says that it is one. */
-void pki_fold_operation(pki_fold *fold, const pki_record *record, const pki_record *more);
-
 /* A counter's sample that is in no ring: a backend's. */
 void pki_fold_point(pki_fold *fold, const pki_record *record);
 

@@ -34,7 +34,8 @@ static uint32_t plus_one(int32_t rank)
     return rank >= 0 ? (uint32_t)rank + 1 : 0;
 }
 
-void pki_fold_operation(pki_fold *fold, const pki_record *r, const pki_record *more)
+/* A communicator's operation, if the record's second slot says that it is one. */
+static void pki_fold_operation(pki_fold *fold, const pki_record *r, const pki_record *more)
 {
     const pki_arena_header *h = fold->registry->arena->header;
     const pki_clock_map *clock = &h->clock;

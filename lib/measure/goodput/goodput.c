@@ -173,7 +173,7 @@ uint32_t pki_part_of_phase(uint32_t phase)
     }
 }
 
-uint32_t pki_part_of_kind(const char *kind)
+static uint32_t pki_part_of_kind(const char *kind)
 {
     static const struct {
         const char *kind;

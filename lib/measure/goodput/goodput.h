@@ -34,7 +34,6 @@ typedef struct pki_goodput_summary {
 
 /* Of a phase (pk/goodput.h), and of a kind of steps. */
 uint32_t pki_part_of_phase(uint32_t phase);
-uint32_t pki_part_of_kind(const char *kind);
 
 /* ---- a line of the state file: a run of the job as far as it has come ---- */
 

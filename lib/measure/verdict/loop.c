@@ -206,7 +206,8 @@ double pki_verdict_share(const pki_summary *s, unsigned kinds)
     return all > 0 ? (double)some / (double)all : 0;
 }
 
-const char *pki_verdict_unit(const pki_summary *s)
+/* What it is a share of: "step", or "run" where there are no steps. */
+static const char *pki_verdict_unit(const pki_summary *s)
 {
     return s->whole_run.time ? "run" : "step";
 }

@@ -19,9 +19,6 @@ typedef bool pki_rule(pki_summary *summary, pki_sentence *words);
 /* The share of the step that these kinds (a bit each) take together. */
 double pki_verdict_share(const pki_summary *summary, unsigned kinds);
 
-/* What it is a share of: "step", or "run" where there are no steps. */
-const char *pki_verdict_unit(const pki_summary *summary);
-
 pki_rule pki_verdict_input_bound, pki_verdict_communication, pki_verdict_waiting,
     pki_verdict_io_bound, pki_verdict_unsteady, pki_verdict_drifting;
 

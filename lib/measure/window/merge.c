@@ -309,7 +309,8 @@ static bool has_sane_tallies(pki_window *w)
     return sane;
 }
 
-const char *pki_window_objection(pki_window *w)
+/* Why its figures cannot be: a sentence without a subject; NULL: they can. */
+static const char *pki_window_objection(pki_window *w)
 {
     if (w->end < w->start || w->steps.count < w->steps.exact.head_count)
         return "has times or steps that cannot be";

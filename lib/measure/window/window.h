@@ -83,9 +83,6 @@ extern const pki_shape pki_window_region_shape, pki_window_counter_shape;
 
 void pki_window_finish(pki_window *window);
 
-/* Why its figures cannot be: a sentence without a subject; NULL: they can. */
-const char *pki_window_objection(pki_window *window);
-
 /* What an exact sum says of itself. stats is scratch: it holds the whole distribution then. */
 pki_dist pki_window_sum_dist(const pki_window_sum *sum, pk_stats *stats);
 

@@ -72,7 +72,7 @@ static const char *peer_key(uint32_t op)
                                                                : ",\"Root\":";
 }
 
-char *pki_chrome_put_operation(char *p, const pki_chrome *c, const pki_operation *o)
+static char *pki_chrome_put_operation(char *p, const pki_chrome *c, const pki_operation *o)
 {
     uint64_t ranks = (uint64_t)PKI_MAX(o->size, 1);
     p = put_text(p, ",\"Collective name\":", pki_comm_op_name(o->op));

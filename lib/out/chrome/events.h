@@ -13,7 +13,6 @@
 
 /* Appends the arguments, each with a comma before it. At most PKI_OPERATION_BYTES. */
 #define PKI_OPERATION_BYTES 2200
-char *pki_chrome_put_operation(char *p, const pki_chrome *chrome, const pki_operation *operation);
 
 /* The same for a record, and the region around; `more` is its second slot, tag the message's
  * (PKI_TAGGED). */

@@ -13,9 +13,6 @@ void pki_report_steps(const pki_summary *summary, FILE *file);
 void pki_report_chart(const pki_step_summary *steps, FILE *file);
 void pki_report_gpus(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_activities(const pki_activity_summary *activities, FILE *file);
-void pki_report_regions(const pki_summary *summary, const pki_report_options *options, FILE *file);
-void pki_report_threads(const pki_summary *summary, const pki_report_options *options, FILE *file);
-void pki_report_counters(const pki_summary *summary, FILE *file);
 void pki_report_spans(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_costs(const pki_summary *summary, FILE *file);
 void pki_report_events(const pki_summary *summary, FILE *file);
@@ -72,10 +69,6 @@ void pki_report_percent(FILE *file, double share);
 
 /* ---- paragraphs ---- */
 
-/* Of this thread's next report: has there been memory for all of it? */
-void pki_report_begin(void);
-bool pki_report_is_whole(void);
-
 /* Without a margin. */
 PKI_PRINTF(2, 3) void pki_report_heading(FILE *file, const char *format, ...);
 
@@ -86,4 +79,3 @@ PKI_PRINTF(2, 3) void pki_report_title(FILE *file, const char *format, ...);
 PKI_PRINTF(2, 3) void pki_report_print(FILE *file, const char *format, ...);
 
 /* The same with a mark in front of it. */
-PKI_PRINTF(3, 4) void pki_report_item(FILE *file, char mark, const char *format, ...);

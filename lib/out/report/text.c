@@ -23,12 +23,13 @@
 /* This thread's report lacks a sentence for want of memory. */
 static _Thread_local bool memory_failed;
 
-void pki_report_begin(void)
+static void pki_report_begin(void)
 {
     memory_failed = false;
 }
 
-bool pki_report_is_whole(void)
+/* Of this thread's next report: has there been memory for all of it? */
+static bool pki_report_is_whole(void)
 {
     return !memory_failed;
 }
@@ -76,7 +77,8 @@ void pki_report_print(FILE *file, const char *format, ...)
     va_end(args);
 }
 
-void pki_report_item(FILE *file, char mark, const char *format, ...)
+PKI_PRINTF(3, 4)
+static void pki_report_item(FILE *file, char mark, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -305,7 +307,8 @@ static void put_regions(const pki_region_row *regions, size_t count,
         fprintf(file, "  none of %zu regions matches the names asked for\n", count);
 }
 
-void pki_report_regions(const pki_summary *summary, const pki_report_options *options, FILE *file)
+static void pki_report_regions(const pki_summary *summary, const pki_report_options *options,
+                               FILE *file)
 {
     size_t spans = 0;
     for (size_t i = 0; i < summary->region_count; i++)
@@ -370,7 +373,8 @@ static void put_thread_regions(const pki_summary *summary, const pki_report_opti
     }
 }
 
-void pki_report_threads(const pki_summary *summary, const pki_report_options *options, FILE *file)
+static void pki_report_threads(const pki_summary *summary, const pki_report_options *options,
+                               FILE *file)
 {
     size_t count = summary->thread_count;
     if (count == 0)
@@ -427,7 +431,7 @@ static void put_counter(const pki_counter_row *c, FILE *file)
     fputc('\n', file);
 }
 
-void pki_report_counters(const pki_summary *summary, FILE *file)
+static void pki_report_counters(const pki_summary *summary, FILE *file)
 {
     if (summary->counter_count == 0)
         return;

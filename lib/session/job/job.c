@@ -43,7 +43,9 @@ static struct {
 
 /* ---- the file of a rank ---- */
 
-bool pki_job_file_of(const char *job_path, int32_t rank, const pki_world *world, char *path)
+/* Where the part of a rank goes that nobody gathers; PATH_MAX bytes. False: it is longer. rank -1:
+ * not known, and the process's number takes its place. */
+static bool pki_job_file_of(const char *job_path, int32_t rank, const pki_world *world, char *path)
 {
     int n = rank >= 0 ? snprintf(path, PATH_MAX, "%s.ranks/%d/%d" PKI_RANK_SUFFIX, job_path,
                                  rank / 1000, rank)

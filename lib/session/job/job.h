@@ -18,10 +18,6 @@
 /* Of a session that stops: its part of the job's file. Under the control lock. */
 pk_status pki_job_stop(pki_session *s, const pki_summary *summary);
 
-/* Where the part of a rank goes that nobody gathers; PATH_MAX bytes. False: it is longer. rank -1:
- * not known, and the process's number takes its place. */
-bool pki_job_file_of(const char *job_path, int32_t rank, const pki_world *world, char *path);
-
 /* At exit(): what nobody has taken goes where it goes without MPI. It gives no memory back and
  * waits for nobody without end: a handler may have called exit(), amid malloc. */
 void pki_job_exit(void);

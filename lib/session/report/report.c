@@ -59,7 +59,8 @@ static pki_report_function *form_of(const char *path, bool json)
                                                 : pki_report_text;
 }
 
-pk_status pki_report_file(const pki_summary *summary, const char *path, bool json)
+/* path "": nowhere; "-": text on stderr. */
+static pk_status pki_report_file(const pki_summary *summary, const char *path, bool json)
 {
     size_t n = 0;
     if (!path[0])

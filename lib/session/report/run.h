@@ -19,9 +19,6 @@
  */
 pk_status pki_report_check(const char *path);
 
-/* path "": nowhere; "-": text on stderr. */
-pk_status pki_report_file(const pki_summary *summary, const char *path, bool json);
-
 /* Of a session that stops, under the control and the drain lock: its report, its part of the job's
  * file, and where a trace is written the JSON report on one line, for its end, in a block of its
  * own. Nothing is summed up that nobody reads. */
