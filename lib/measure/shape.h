@@ -7,8 +7,8 @@
 /* ---- what a pki_summary consists of, member by member, in one table ---- */
 
 /* The report file is written from this table (lib/out/report/json.c), read by it
- * (tools/read/read_shape.c) and its memory given back by it, so a member that is
- * added here is in all three. The order of members is their order in the file. */
+ * (tools/read/scan.c) and its memory given back by it, so a member that is added here is in all
+ * three. The order of members is their order in the file. */
 
 typedef enum pki_member_type {
     PKI_TEXT,   /* char *, allocated; never NULL when read */

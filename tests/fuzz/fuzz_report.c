@@ -75,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     pki_summary summary, again;
     size_t length, json_length, again_length;
     json_limit_memory(JSON_MEMORY);
+    scan_limit_memory(JSON_MEMORY);
     scanned((const char *)data, size);
     if (!load(data, size, &summary))
         return 0;

@@ -1,6 +1,7 @@
 /* Any bytes as a file of pk query: every cell of every table is made without harm, twice the same,
  * and calls nest. */
 #include "read/json.h"
+#include "read/scan.h"
 #include "rows/rows.h"
 
 #include <stdio.h>
@@ -75,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (unsigned of = 0; of < ROWS_TABLES; of++)
         wish.columns[of] = ROWS_ALL;
     json_limit_memory(JSON_MEMORY);
+    scan_limit_memory(JSON_MEMORY);
     rows *r = rows_create(&wish);
     must(r != NULL);
     bool added = rows_add_file(r, path, false, &why);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "read/lines.h"
+#include "read/token.h"
 #include "rebuild/rebuild.h"
 #include "trace/trace.h"
 
@@ -259,12 +260,13 @@ static void simple_lines_need_no_tree(void **state)
     assert_true(takes("{\"ph\":\"X\",\"name\":\"mlp\",\"ts\":1.002,\"dur\":3.004}"));
     assert_true(takes("{\"args\":{\"device\":0,\"grid\":[64,8,1],\"loss\":1e-05,\"x\":null}}"));
     assert_true(takes(" { \"a\" : -1 , \"b\" : true }"));
+    assert_true(takes("{\"name\":\"\xC3\xA9 \xF0\x9F\x98\x80 and more of them\"}"));
 }
 
 static void others_are_left_alone(void **state)
 {
     static const char *const texts[] = {"{\"name\":\"\\n\"}",
-                                        "{\"name\":\"\xC3\xA9\"}",
+                                        "{\"name\":\"\xC3\"}",
                                         "{\"a\":{\"b\":1}}",
                                         "{\"a\":1,\"a\":2}",
                                         "{\"a\":99999999999999999999}",
@@ -686,11 +688,72 @@ static const struct CMUnitTest tree_tests[] = {
     cmocka_unit_test(many_that_wait_lose_nothing),
 };
 
+/* ---- words of JSON ---- */
+
+/* fuzz_flat.c compares what is passed over with what jansson takes. */
+
+static void whole_objects_and_others(void **state)
+{
+    static const char *const good[] = {"{}",
+                                       " {\"a\":[1,-0.5e+3,{\"b\":null},[],\"\\u00e9\\n\"]}\r\n",
+                                       "{\"a\":\"\\ud83d\\ude00 \xC3\xA9\",\"a\":true}"};
+    static const char *const bad[] = {"",
+                                      "[]",
+                                      "{\"a\":1,}",
+                                      "{\"a\":[1 2]}",
+                                      "{\"a\":01}",
+                                      "{\"a\":1.}",
+                                      "{\"a\":tru}",
+                                      "{\"a\":\"\\ud83d\"}",
+                                      "{\"a\":\"\\x\"}",
+                                      "{\"a\":\"\xC3\"}",
+                                      "{}}",
+                                      "{\"a\":[1}}",
+                                      "{\"a\":\"\t\"}",
+                                      "{\"a\":\"\\u0000\"}"};
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_true(token_is_object(good[i], strlen(good[i])));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(token_is_object(bad[i], strlen(bad[i])));
+}
+
+static void texts_as_they_are_meant(void **state)
+{
+    static const char json[] = "\"a\\u00e9\\ud83d\\ude00\\/\\\\\\t\\\"\xC3\xA9\"";
+    complaint why = {""};
+    scan s = {.at = json, .end = json + sizeof json - 1, .why = &why};
+    (void)state;
+    char *meant = token_text(&s);
+    assert_string_equal(meant, "a\xC3\xA9\xF0\x9F\x98\x80/\\\t\"\xC3\xA9");
+    assert_true(token_ends(&s));
+    free(meant);
+}
+
+static void members_of_an_object(void **state)
+{
+    static const char json[] = "{\"b\":{\"a\":1},\"a\" : [2,\"}\"] ,\"c\":3";
+    const char *value, *end;
+    (void)state;
+    assert_true(token_member(json, sizeof json - 1, "a", &value, &end));
+    assert_memory_equal(value, "[2,\"}\"]", 7);
+    assert_int_equal(end - value, 7);
+    assert_true(token_member(json, sizeof json - 1, "c", &value, &end));
+    assert_false(token_member(json, sizeof json - 1, "d", &value, &end));
+}
+
+static const struct CMUnitTest token_tests[] = {
+    cmocka_unit_test(whole_objects_and_others),
+    cmocka_unit_test(texts_as_they_are_meant),
+    cmocka_unit_test(members_of_an_object),
+};
+
 int main(void)
 {
     int failed = cmocka_run_group_tests(lines_tests, make_path, remove_path);
     failed += cmocka_run_group_tests(flat_tests, NULL, NULL);
     failed += cmocka_run_group_tests(scan_tests, NULL, NULL);
+    failed += cmocka_run_group_tests(token_tests, NULL, NULL);
     failed += cmocka_run_group_tests(tree_tests, NULL, NULL);
     return failed;
 }

@@ -41,7 +41,11 @@ static void feed(rebuild *r, const slice *slices, size_t count)
 
 static void finish(rebuild *r, pki_summary *s)
 {
-    rebuild_finish(r, NULL, true, s);
+    trace_about about;
+    trace_about_begin(&about);
+    trace_about_end(&about);
+    rebuild_finish(r, &about, true, s);
+    trace_about_forget(&about);
     rebuild_destroy(r);
 }
 

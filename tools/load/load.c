@@ -13,9 +13,8 @@
 #include "measure/window/merge.h"
 #include "measure/window/window.h"
 #include "out/file.h"
-#include "read/json.h"
 #include "read/lines.h"
-#include "read/read_shape.h"
+#include "read/scan.h"
 #include "rebuild/rebuild.h"
 #include "trace/trace.h"
 
@@ -29,13 +28,6 @@ typedef struct trace_parts {
     size_t count;
 } trace_parts;
 
-/* When it began, which two runs do not share. */
-static json_int_t run_of(const json_t *head)
-{
-    const json_t *metadata = json_object_get(head, "metadata");
-    return json_integer_value(json_object_get(metadata, "start_unix_ns"));
-}
-
 static bool path_of(const trace_parts *p, uint32_t number, char path[PATH_MAX])
 {
     char whole[PATH_MAX];
@@ -43,14 +35,15 @@ static bool path_of(const trace_parts *p, uint32_t number, char path[PATH_MAX])
     return n > 0 && n < PATH_MAX && pki_part_name(whole, number, path);
 }
 
-static bool is_of_run(const trace_parts *p, uint32_t number, json_int_t run)
+/* run: when it began, which two runs do not share. */
+static bool is_of_run(const trace_parts *p, uint32_t number, uint64_t run)
 {
     char path[PATH_MAX];
     complaint why = {""};
     trace t;
     if (!path_of(p, number, path) || !trace_open(&t, path, false, &why))
         return false;
-    bool same = trace_has_events(&t) && run_of(trace_head(&t)) == run;
+    bool same = trace_has_events(&t) && t.about.run.start_unix == run;
     trace_close(&t);
     return same;
 }
@@ -61,7 +54,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void scan_folder(trace_parts *p, DIR *folder, json_int_t run)
+static void scan_folder(trace_parts *p, DIR *folder, uint64_t run)
 {
     size_t room = 0;
     for (const struct dirent *e; (e = readdir(folder));) {
@@ -74,22 +67,22 @@ static void scan_folder(trace_parts *p, DIR *folder, json_int_t run)
         qsort(p->numbers, p->count, sizeof *p->numbers, ascending);
 }
 
-/* None for the standard input, for what is itself a part, and without memory. head: of the file
- * that was named. */
-static void parts_find(trace_parts *p, const char *path, const json_t *head)
+/* None for the standard input, for what is itself a part, and without memory. run: as the file that
+ * was named says it; 0: it does not. */
+static void parts_find(trace_parts *p, const char *path, uint64_t run)
 {
     const char *name = pki_base_name(path);
     size_t before = (size_t)(name - path);
     memset(p, 0, sizeof *p);
-    if (strcmp(path, "-") == 0 || pki_part_is_one(path) || run_of(head) == 0 ||
-        before >= sizeof p->folder || strlen(name) >= sizeof p->name)
+    if (strcmp(path, "-") == 0 || pki_part_is_one(path) || run == 0 || before >= sizeof p->folder ||
+        strlen(name) >= sizeof p->name)
         return;
     memcpy(p->folder, path, before);
     memcpy(p->name, name, strlen(name) + 1);
     DIR *folder = opendir(before ? p->folder : ".");
     if (!folder)
         return;
-    scan_folder(p, folder, run_of(head));
+    scan_folder(p, folder, run);
     closedir(folder);
 }
 
@@ -124,6 +117,29 @@ static bool parts_read(const trace_parts *p, void (*begins)(void *user), const t
     return read;
 }
 
+/* ---- what a file of ours says first ---- */
+
+/* Its "schema"; 0: it has none. */
+static uint64_t schema_of(const char *text, size_t length)
+{
+    complaint ignored = {""};
+    scan s = {.why = &ignored};
+    if (!token_member(text, length, "schema", &s.at, &s.end))
+        return 0;
+    uint64_t schema = token_uint(&s);
+    return s.failed ? 0 : schema;
+}
+
+static bool has_format(line l, const char *format)
+{
+    complaint ignored = {""};
+    scan s = {.why = &ignored};
+    const char *text;
+    size_t length;
+    return token_member(l.text, l.length, "format", &s.at, &s.end) &&
+           token_raw(&s, &text, &length) && token_is(text, length, format);
+}
+
 /* ---- the summary of a run from its windows ---- */
 
 /* PATH, and what has become PATH.1 to PATH.3 of the same run. */
@@ -139,18 +155,15 @@ typedef struct search {
 
 /* ---- one line ---- */
 
-static bool check(json_t *from, complaint *why)
+static bool check(line l, complaint *why)
 {
-    const char *format = json_string_value(json_object_get(from, "format"));
-    json_int_t schema = json_integer_value(json_object_get(from, "schema"));
-    if (!format || strcmp(format, PKI_WINDOW_FORMAT) != 0)
-        return complaint_set(why, "is no window");
+    uint64_t schema = schema_of(l.text, l.length);
     if (schema < 1)
         return complaint_set(why, "is a window without its \"schema\" number");
     if (schema > PKI_WINDOW_SCHEMA)
         return complaint_set(
-            why, "is a window of schema %lld, and this pk reads up to %d: a newer pk can",
-            (long long)schema, PKI_WINDOW_SCHEMA);
+            why, "is a window of schema %llu, and this pk reads up to %d: a newer pk can",
+            (unsigned long long)schema, PKI_WINDOW_SCHEMA);
     return true;
 }
 
@@ -165,19 +178,15 @@ static void place_steps(pki_window *w)
 /* One window from the text of a line. False, and why: it is finished then. */
 static bool load_window(line l, pki_window *window, complaint *why)
 {
-    bool too_large = false;
-    json_reader j = {.why = why};
+    scan s = {.at = l.text, .end = l.text + l.length, .why = why};
     *window = (pki_window){0};
-    json_t *from = document_from_text(l.text, l.length, &too_large, why);
-    if (!from)
+    if (!has_format(l, PKI_WINDOW_FORMAT))
+        return complaint_set(why, "is no window");
+    if (!check(l, why))
         return false;
-    bool loaded = check(from, why);
-    if (loaded) {
-        read_shape(&j, from, &pki_window_shape, window);
-        loaded = !j.failed;
-        place_steps(window);
-    }
-    json_decref(from);
+    bool loaded =
+        scan_object(&s, &pki_window_shape, window) && (token_ends(&s) || token_unexpected(&s));
+    place_steps(window);
     if (!loaded)
         pki_window_finish(window);
     return loaded;
@@ -202,8 +211,7 @@ static const char *add(search *s, pki_window *w)
 /* The end of a file that somebody has not finished writing. */
 static bool is_cut_off(lines *in, line l)
 {
-    bool too_large = false, whole = document_is_object(l, &too_large) || too_large;
-    return !whole && !lines_next(in, &l) && !in->failed;
+    return !token_is_object(l.text, l.length) && !lines_next(in, &l) && !in->failed;
 }
 
 static bool of_line(const search *s, uint64_t number, const char *what)
@@ -303,83 +311,22 @@ static bool load_windows(lines *in, const char *path, const char *steps, pki_sum
     return read;
 }
 
-/* ---- read capture ---- */
-
-/* "perfkitCapture" of a trace (docs/internals/trace-format.md) as a
- * part of its summary. */
-
-static void read_step(json_reader *j, json_t *from, pki_captured_step *s, const pki_capture *c)
-{
-    json_read_uint(j, from, "step", &s->index);
-    json_read_uint(j, from, "start_ns", &s->start);
-    json_read_uint(j, from, "duration_ns", &s->duration);
-    json_read_uint(j, from, "items", &s->items);
-    json_read_text(j, from, "kind", &s->kind);
-    s->captured = s->index >= c->first && s->index <= c->last;
-}
-
-static void read_steps(json_reader *j, json_t *from, pki_capture *c)
-{
-    json_t *rows = json_read_array(j, from, "steps");
-    c->steps = json_read_rows(j, from, "steps", sizeof *c->steps, &c->step_count);
-    for (size_t i = 0; i < c->step_count; i++)
-        read_step(j, json_array_get(rows, i), &c->steps[i], c);
-}
-
-static void read_kernels(json_t *numbers, pki_capture *c)
-{
-    for (size_t i = 0; i < json_array_size(numbers); i++) {
-        json_int_t index = json_integer_value(json_array_get(numbers, i));
-        for (size_t k = 0; k < c->step_count; k++)
-            c->steps[k].kernels |= index >= 0 && c->steps[k].index == (uint64_t)index;
-    }
-}
-
-/* What a capture says of itself. Whatever of it makes sense. */
-static void load_capture(json_t *from, pki_capture *c)
-{
-    complaint ignored = {""};
-    json_reader j = {.why = &ignored};
-    if (!from)
-        return;
-    json_read_text(&j, from, "reason", &c->reason);
-    json_read_text(&j, from, "text", &c->text);
-    json_read_uint(&j, from, "first", &c->first);
-    json_read_uint(&j, from, "last", &c->last);
-    json_read_uint(&j, from, "slow_step", &c->slow_step);
-    json_read_uint(&j, from, "slow_ns", &c->slow);
-    json_read_uint(&j, from, "median_ns", &c->median);
-    json_read_bool(&j, from, "cut", &c->cut);
-    json_read_bool(&j, from, "beginning_gone", &c->beginning_gone);
-    json_read_bool(&j, from, "full", &c->full);
-    json_read_uint(&j, from, "records_lost", &c->records_lost);
-    json_read_uint(&j, from, "refused", &c->refused);
-    read_steps(&j, from, c);
-    read_kernels(json_object_get(from, "kernels"), c);
-    c->captured = c->step_count;
-}
-
 /* ---- the report file of docs/internals/report-format.md as a summary ---- */
 
-/* What pki_summary_shape says, in whatever order. */
-
-static bool check_schema(json_reader *j, json_t *report)
+static bool check_schema(const char *text, size_t length, complaint *why)
 {
-    uint64_t schema = 0;
-    json_read_uint(j, report, "schema", &schema);
-    if (j->failed)
-        return false;
+    uint64_t schema = schema_of(text, length);
     if (schema == 0)
-        return complaint_set(j->why, "is a report without its \"schema\" number");
+        return complaint_set(why, "is a report without its \"schema\" number");
     if (schema > PKI_REPORT_SCHEMA)
         return complaint_set(
-            j->why, "is a report of schema %llu, and this pk reads up to %d: a newer pk can",
+            why, "is a report of schema %llu, and this pk reads up to %d: a newer pk can",
             (unsigned long long)schema, PKI_REPORT_SCHEMA);
     return true;
 }
 
 /* Rows of a communicator that the file does not have would lead nowhere. */
-static void check_comms(json_reader *j, const pki_comm_summary *c)
+static bool check_comms(const pki_comm_summary *c, complaint *why)
 {
     bool known = true;
     for (size_t i = 0; i < c->collective_count; i++)
@@ -388,23 +335,21 @@ static void check_comms(json_reader *j, const pki_comm_summary *c)
         known &= c->regions[i].comm < c->comm_count;
     for (size_t i = 0; i < c->slowest_count; i++)
         known &= c->slowest[i].comm < c->comm_count;
-    if (!j->failed && !known)
-        j->failed = !complaint_set(j->why, "has operations on a communicator that is not in it");
+    return known || complaint_set(why, "has operations on a communicator that is not in it");
 }
 
-bool load_report(json_t *report, pki_summary *out, complaint *why)
+bool load_report(const char *text, size_t length, pki_summary *out, complaint *why)
 {
-    json_reader j = {.why = why};
+    scan s = {.at = text, .end = text + length, .why = why};
     pki_summary_init(out);
-    if (!check_schema(&j, report))
+    if (!check_schema(text, length, why))
         return false;
-    read_shape(&j, report, &pki_summary_shape, out);
+    bool loaded = scan_object(&s, &pki_summary_shape, out) &&
+                  (token_ends(&s) || token_unexpected(&s)) && check_comms(&out->comm, why);
     out->counts.size = sizeof out->counts;
-    check_comms(&j, &out->comm);
-    if (!j.failed)
-        return true;
-    pki_summary_finish(out);
-    return false;
+    if (!loaded)
+        pki_summary_finish(out);
+    return loaded;
 }
 
 /* ---- the summary of a run from a file ---- */
@@ -490,12 +435,12 @@ typedef enum outcome { DONE, FAILED, UNSORTED } outcome;
 
 static outcome load_report_of(load_search *s, pki_summary *out)
 {
-    return load_report(trace_report(s->in), out, s->in->why) ? DONE : FAILED;
+    return load_report(s->in->report.text, s->in->report.length, out, s->in->why) ? DONE : FAILED;
 }
 
 static bool has_report(const load_search *s)
 {
-    return trace_report(s->in) && !(s->options->events && trace_has_events(s->in));
+    return s->in->report.text && !(s->options->events && trace_has_events(s->in));
 }
 
 static outcome finish(load_search *s, pki_summary *out)
@@ -504,10 +449,12 @@ static outcome finish(load_search *s, pki_summary *out)
         return load_report_of(s, out);
     if (rebuild_needs_sorting(s->to))
         return UNSORTED;
-    json_t *capture = trace_capture(s->in);
-    rebuild_set_capture(s->to, capture);
-    rebuild_finish(s->to, trace_head(s->in), trace_is_whole(s->in), out);
-    load_capture(capture, &out->capture);
+    pki_capture capture = {0};
+    pki_environment environment = {0};
+    if (trace_captured(s->in, &capture, &environment))
+        rebuild_set_capture(s->to, &environment);
+    rebuild_finish(s->to, &s->in->about, s->in->whole, out);
+    out->capture = capture;
     return DONE;
 }
 
@@ -553,7 +500,7 @@ static bool load_with_parts(trace *t, const char *path, const load_options *opti
                             pki_summary *out)
 {
     trace_parts parts;
-    parts_find(&parts, path, trace_head(t));
+    parts_find(&parts, path, t->about.run.start_unix);
     bool loaded = load_all(t, &parts, options, out);
     parts_forget(&parts);
     return loaded;

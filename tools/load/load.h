@@ -1,8 +1,6 @@
 /* tools/load/load.h - the summary of a run from a file, or from several */
 #pragma once
 
-#include <jansson.h>
-
 #include "complaint.h"
 #include "measure/summary.h"
 
@@ -22,5 +20,5 @@ bool load_run(const char *path, const load_options *options, pki_summary *out, c
 struct trace;
 bool load_trace(struct trace *t, const load_options *options, pki_summary *out);
 
-/* load/load.c: from the report's JSON object. */
-bool load_report(json_t *report, pki_summary *out, complaint *why);
+/* From the report's text. */
+bool load_report(const char *text, size_t length, pki_summary *out, complaint *why);

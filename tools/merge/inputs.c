@@ -222,61 +222,32 @@ static char *print_copy(const char *format, const char *a, const char *b)
 
 /* ---- the head ---- */
 
-static const char *text_in(const json_t *of, const char *key)
-{
-    const char *text = json_string_value(json_object_get(of, key));
-    return text ? text : "";
-}
-
-static uint64_t number_in(const json_t *of, const char *key)
-{
-    json_int_t n = json_integer_value(json_object_get(of, key));
-    return n > 0 ? (uint64_t)n : 0;
-}
-
-/* distributedInfo is PyTorch's; perfkit's own says -1 where no rank is known. */
-static int32_t rank_of(const json_t *head, const json_t *metadata)
-{
-    const json_t *rank = json_object_get(metadata, "rank");
-    if (!rank)
-        rank = json_object_get(json_object_get(head, "distributedInfo"), "rank");
-    json_int_t n = json_is_integer(rank) ? json_integer_value(rank) : -1;
-    return n >= 0 && n < INT32_MAX ? (int32_t)n : -1;
-}
-
 /* Files of one machine, from its start on, have one clock. What does not say which start that was
  * goes by the host's name; what has real time alone shares that. */
-static char *clock_of(const merge_source *s, const json_t *clock)
+static char *clock_of(const merge_source *s, const char *boot)
 {
-    const char *boot = text_in(clock, "id");
     if (*boot)
         return memory_copy(boot);
     return s->when.base_ns && *s->host ? print_copy("%s%s", "host ", s->host)
                                        : memory_copy("real time");
 }
 
-static void read_clock(merge_source *s, const json_t *head, const json_t *metadata)
+/* perfkit's own says -1 where no rank is known. */
+static void take_head(merge_source *s, const trace_about *a)
 {
-    const json_t *clock = json_object_get(metadata, "clock");
-    s->when.unix_ns = number_in(head, "baseTimeNanoseconds");
-    s->when.base_ns = number_in(clock, "base_monotonic_ns");
-    s->clock_name = clock_of(s, clock);
+    s->ours = *a->run.version != '\0';
+    s->host = memory_copy(a->run.host);
+    s->program = memory_copy(a->run.program);
+    s->pid = a->run.pid;
+    s->rank = a->has_rank && a->run.rank >= 0 ? a->run.rank : -1;
+    s->ranks = PKI_MAX(a->run.world_size, 0);
+    s->when.unix_ns = a->base_unix;
+    s->when.base_ns = a->base_monotonic;
+    s->clock_name = clock_of(s, a->clock_id);
     s->when.name = s->clock_name;
     s->when.host = s->host;
     if (strcmp(s->clock_name, "real time") == 0)
         s->when.base_ns = s->when.unix_ns;
-}
-
-static void read_head(merge_source *s, const json_t *head)
-{
-    const json_t *metadata = json_object_get(head, "metadata");
-    s->ours = *text_in(metadata, "perfkit") != '\0';
-    s->host = memory_copy(text_in(metadata, "host"));
-    s->program = memory_copy(text_in(metadata, "program"));
-    s->pid = number_in(metadata, "pid");
-    s->rank = rank_of(head, metadata);
-    s->ranks = (int32_t)PKI_MIN(number_in(metadata, "world_size"), (uint64_t)INT32_MAX);
-    read_clock(s, head, metadata);
 }
 
 /* ---- files ---- */
@@ -296,13 +267,12 @@ static found add_file(merge_sources *all, const char *path, complaint *why)
     trace t;
     if (!trace_open_run(&t, path, false, why))
         return FOUND_NOTHING;
-    bool fits = !t.windows && trace_has_events(&t) &&
-                !json_object_get(json_object_get(trace_head(&t), "metadata"), "merged");
+    bool fits = !t.windows && trace_has_events(&t) && !t.about.merged;
     if (fits) {
         memory_fit(&all->all, &all->room, all->count + 1, sizeof *all->all);
         merge_source *s = &all->all[all->count++];
         *s = (merge_source){.path = memory_copy(path)};
-        read_head(s, trace_head(&t));
+        take_head(s, &t.about);
         note_arena(s);
     }
     trace_close(&t);

@@ -5,6 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Is the value that comes of that kind, by what it begins with? */
+static inline bool begins(scan *s, char first, const char *wanted)
+{
+    return token_peek(s) == first || token_wrong(s, wanted);
+}
+
 static inline void read_number(scan *s, const pki_member *m, char *at)
 {
     uint64_t n;
@@ -18,13 +24,18 @@ static inline void read_number(scan *s, const pki_member *m, char *at)
         memcpy(at, &n, sizeof n);
         break;
     case PKI_U32:
-        u32 = (uint32_t)token_uint(s);
+        n = token_uint(s);
+        u32 = (uint32_t)n;
+        if (n > UINT32_MAX)
+            token_no_uint(s, 0);
         memcpy(at, &u32, sizeof u32);
         break;
     case PKI_I32:
         negative = token_accept(s, '-');
-        i32 = (int32_t)(token_uint(s) & INT32_MAX);
-        i32 = negative ? -i32 : i32;
+        n = token_uint(s);
+        if (n > (uint64_t)INT32_MAX + negative)
+            token_wrong(s, "an integer in its range");
+        i32 = (int32_t)(negative ? -(int64_t)n : (int64_t)n);
         memcpy(at, &i32, sizeof i32);
         break;
     default:
@@ -36,27 +47,36 @@ static inline void read_number(scan *s, const pki_member *m, char *at)
 
 /* ---- members ---- */
 
-static inline bool begins_element(scan *s, size_t count)
-{
-    return !token_accept(s, ']') && (count == 0 || token_expect(s, ',')) && !s->failed;
-}
-
 #define ROWS_AT_FIRST 8
 
-/* Each time much wider: what has been read is moved then, and is most of what there is to do. */
-static void *wider(void *rows, size_t *room, size_t size)
+static size_t memory_most = SCAN_MEMORY_MOST;
+
+void scan_limit_memory(size_t bytes)
 {
-    *room = *room ? 4 * *room : ROWS_AT_FIRST;
-    memory_needed(*room <= SIZE_MAX / 4 / size);
-    return memory_resized(rows, *room * size);
+    memory_most = bytes;
 }
 
-/* One more, of zeros. */
-static inline char *add_row(char **rows, size_t *room, size_t count, size_t size)
+/* Each time much wider: what has been read is moved then, and is most of what there is to do. What
+ * is too much is not there: then the old ones. */
+static void *wider(scan *s, void *rows, size_t *room, size_t size)
+{
+    size_t wanted = *room ? 4 * *room : ROWS_AT_FIRST;
+    if (s->taken > memory_most || wanted > (memory_most - s->taken) / size) {
+        complaint_set(s->why, "is too large: what it says would take more memory than is good");
+        s->failed = true;
+        return rows;
+    }
+    s->taken += (wanted - *room) * size;
+    *room = wanted;
+    return memory_resized(rows, wanted * size);
+}
+
+/* One more, of zeros; NULL: there cannot be. */
+static inline char *add_row(scan *s, char **rows, size_t *room, size_t count, size_t size)
 {
     if (count == *room)
-        *rows = wider(*rows, room, size);
-    return memset(*rows + count * size, 0, size);
+        *rows = wider(s, *rows, room, size);
+    return count < *room ? memset(*rows + count * size, 0, size) : NULL;
 }
 
 /* Without the room for more. */
@@ -69,36 +89,47 @@ static void put_rows(const pki_member *m, char *object, void *rows, size_t count
 
 static void read_rows(scan *s, const pki_member *m, char *object)
 {
-    char *rows = NULL;
-    size_t count = 0, room = 0;
+    char *rows = NULL, *row;
+    size_t count = 0, room = 0, size = m->shape->size;
     token_expect(s, '[');
-    for (; begins_element(s, count); count++)
-        scan_object(s, m->shape, add_row(&rows, &room, count, m->shape->size));
-    put_rows(m, object, rows, count, m->shape->size);
+    for (; token_more(s, ']', count) && begins(s, '{', "an array of objects") &&
+           (row = add_row(s, &rows, &room, count, size));
+         count++) {
+        scan_object(s, m->shape, row);
+        s->key = m->key;
+    }
+    put_rows(m, object, rows, count, size);
 }
 
 /* Later versions may have more numbers in a row. */
-static void read_tuple(scan *s, const pki_shape *shape, char *row)
+static void read_tuple(scan *s, const pki_member *m, char *row)
 {
+    const pki_shape *shape = m->shape;
     size_t i = 0;
     token_expect(s, '[');
-    for (; begins_element(s, i); i++)
-        if (i < shape->count)
+    for (; token_more(s, ']', i); i++)
+        if (i < shape->count) {
+            s->key = shape->members[i].key;
             read_number(s, &shape->members[i], row + shape->members[i].offset);
-        else
+        } else {
             token_skip(s);
+        }
+    s->key = m->key;
     if (i < shape->count)
-        token_fail(s, "a row has too few numbers");
+        token_wrong(s, "an array of arrays of numbers");
 }
 
 static void read_table(scan *s, const pki_member *m, char *object)
 {
-    char *rows = NULL;
-    size_t count = 0, room = 0;
+    char *rows = NULL, *row;
+    size_t count = 0, room = 0, size = m->shape->size;
     token_expect(s, '[');
-    for (; begins_element(s, count); count++)
-        read_tuple(s, m->shape, add_row(&rows, &room, count, m->shape->size));
-    put_rows(m, object, rows, count, m->shape->size);
+    for (; token_more(s, ']', count) && begins(s, '[', "an array of arrays of numbers") &&
+           (row = add_row(s, &rows, &room, count, size));
+         count++) {
+        read_tuple(s, m, row);
+    }
+    put_rows(m, object, rows, count, size);
 }
 
 static void read_numbers(scan *s, const pki_member *m, char *object)
@@ -106,9 +137,11 @@ static void read_numbers(scan *s, const pki_member *m, char *object)
     uint64_t *numbers = NULL;
     size_t count = 0, room = 0;
     token_expect(s, '[');
-    for (; begins_element(s, count); count++) {
+    for (; token_more(s, ']', count); count++) {
         if (count == room)
-            numbers = wider(numbers, &room, sizeof *numbers);
+            numbers = wider(s, numbers, &room, sizeof *numbers);
+        if (count == room)
+            break;
         numbers[count] = token_uint(s);
     }
     put_rows(m, object, numbers, count, sizeof *numbers);
@@ -121,8 +154,7 @@ static void read_choice(scan *s, const pki_member *m, char *at)
     uint32_t found = 0;
     token_raw(s, &text, &length);
     for (; found < m->choice->count; found++) {
-        const char *name = m->choice->name(found);
-        if (strlen(name) == length && memcmp(name, text, length) == 0)
+        if (token_is(text, length, m->choice->name(found)))
             break;
     }
     found = found < m->choice->count ? found : m->choice->other;
@@ -148,7 +180,10 @@ static void replace_text(char *at, char *text)
 
 static void read_bool(scan *s, char *at)
 {
-    bool value = token_peek(s) == 't';
+    char first = token_peek(s);
+    bool value = first == 't';
+    if (first != 't' && first != 'f')
+        token_wrong(s, "true or false");
     token_skip(s);
     memcpy(at, &value, sizeof value);
 }
@@ -158,12 +193,11 @@ static void read_keyed(scan *s, const pki_member *m, char *at)
     size_t size = m->shape ? m->shape->size : sizeof(uint64_t), length;
     const char *key;
     token_expect(s, '{');
-    for (size_t n = 0; !token_accept(s, '}') && (n == 0 || token_expect(s, ',')) &&
-                       token_raw(s, &key, &length) && token_expect(s, ':');
-         n++) {
+    for (size_t n = 0; token_more(s, '}', n) && token_key(s, &key, &length); n++) {
         size_t i = 0;
-        while (i < m->count && (strlen(m->keys[i]) != length || memcmp(m->keys[i], key, length)))
+        while (i < m->count && !token_is(key, length, m->keys[i]))
             i++;
+        s->key = i < m->count ? m->keys[i] : NULL;
         if (i == m->count)
             token_skip(s);
         else if (m->shape)
@@ -173,27 +207,67 @@ static void read_keyed(scan *s, const pki_member *m, char *at)
     }
 }
 
+/* As far as the value's first character tells. */
+static inline bool is_of_type(scan *s, pki_member_type type)
+{
+    switch (type) {
+    case PKI_TEXT:
+    case PKI_HEX:
+    case PKI_CHOICE:
+        return begins(s, '"', "a string");
+    case PKI_OBJECT:
+    case PKI_KEYED:
+        return begins(s, '{', "an object");
+    case PKI_ROWS:
+    case PKI_TABLE:
+    case PKI_NUMBERS:
+        return begins(s, '[', "an array");
+    default:
+        return true;
+    }
+}
+
+/* The value there, which has turned out to be another than it has to be, if that is fine. */
+static void pass_over(scan *s, const char *from)
+{
+    if (!s->lenient)
+        return;
+    s->failed = false;
+    s->why->text[0] = '\0';
+    s->at = from;
+    token_skip(s);
+}
+
+static void read_plain(scan *s, const pki_member *m, char *at)
+{
+    const char *from = s->at;
+    if (m->type == PKI_TEXT)
+        replace_text(at, token_text(s));
+    else if (m->type == PKI_BOOL)
+        read_bool(s, at);
+    else if (m->type == PKI_HEX)
+        read_hex(s, at);
+    else if (m->type == PKI_CHOICE)
+        read_choice(s, m, at);
+    else
+        read_number(s, m, at);
+    if (s->failed)
+        pass_over(s, from);
+}
+
 static void read_member(scan *s, const pki_member *m, char *object)
 {
     char *at = object + m->offset;
-    bool is_array = m->type == PKI_ROWS || m->type == PKI_TABLE || m->type == PKI_NUMBERS;
     if (m->type != PKI_REAL && token_null(s))
         return;
-    if (is_array)
+    s->key = m->key;
+    if (!is_of_type(s, m->type)) {
+        pass_over(s, s->at);
+        return;
+    }
+    if (m->type == PKI_ROWS || m->type == PKI_TABLE || m->type == PKI_NUMBERS)
         pki_shape_finish(&(pki_shape){m->shape ? m->shape->size : 0, 1, m}, object);
     switch (m->type) {
-    case PKI_TEXT:
-        replace_text(at, token_text(s));
-        break;
-    case PKI_BOOL:
-        read_bool(s, at);
-        break;
-    case PKI_HEX:
-        read_hex(s, at);
-        break;
-    case PKI_CHOICE:
-        read_choice(s, m, at);
-        break;
     case PKI_OBJECT:
         scan_object(s, m->shape, at);
         break;
@@ -210,7 +284,7 @@ static void read_member(scan *s, const pki_member *m, char *object)
         read_numbers(s, m, object);
         break;
     default:
-        read_number(s, m, at);
+        read_plain(s, m, at);
         break;
     }
 }
@@ -219,8 +293,7 @@ static const pki_member *find(const pki_shape *shape, const char *key, size_t le
 {
     for (size_t n = 0, i = from; n < shape->count; n++, i++) {
         i = i < shape->count ? i : 0;
-        const char *name = shape->members[i].key;
-        if (strlen(name) == length && memcmp(name, key, length) == 0)
+        if (token_is(key, length, shape->members[i].key))
             return &shape->members[i];
     }
     return NULL;
@@ -247,7 +320,7 @@ static const pki_member *read_key(scan *s, const pki_shape *shape, const pki_mem
     token_peek(s);
     if (next < shape->count && accept_key(s, &shape->members[next]))
         return &shape->members[next];
-    if (!token_raw(s, &key, &length) || !token_expect(s, ':'))
+    if (!token_key(s, &key, &length))
         return NULL;
     return find(shape, key, length, next);
 }
@@ -269,8 +342,7 @@ bool scan_object(scan *s, const pki_shape *shape, void *object)
 {
     const pki_member *last = NULL;
     token_expect(s, '{');
-    for (size_t n = 0; !s->failed && !token_accept(s, '}') && (n == 0 || token_expect(s, ','));
-         n++) {
+    for (size_t n = 0; token_more(s, '}', n); n++) {
         const pki_member *m = read_key(s, shape, last);
         last = m ? m : last;
         if (m)

@@ -9,6 +9,10 @@
 #include "measure/shape.h"
 #include "read/token.h"
 
+/* What may be taken of memory for what is read, all in all: a small file can be many empty rows. */
+#define SCAN_MEMORY_MOST ((size_t)4 << 30)
+void scan_limit_memory(size_t bytes);
+
 /* The object that begins at s->at, behind blanks. The struct is zeroed before, and finished by the
  * caller also after a failure. False, and why. */
 bool scan_object(scan *s, const pki_shape *shape, void *object);

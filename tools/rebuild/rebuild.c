@@ -11,7 +11,6 @@
 #include "measure/verdict/verdict.h"
 #include "measure/whole_run.h"
 #include "memory.h"
-#include "read/read_shape.h"
 #include "stats/series.h"
 
 /* ---- which of the processes in a file an event is of ---- */
@@ -193,71 +192,36 @@ static void fill_counters(const rebuild *r, pki_summary *out)
 
 /* ---- the trace's head ---- */
 
-static void read_clock(json_reader *j, json_t *clock, pki_run *run)
+static void replace(char **text, const char *by)
 {
-    json_read_text(j, clock, "source", &run->clock);
-    json_read_real(j, clock, "hz", &run->clock_hz);
-    json_read_real(j, clock, "step_ns", &run->clock_step_ns);
-    json_read_real(j, clock, "uncertainty_ns", &run->clock_uncertainty_ns);
-    json_read_real(j, clock, "drift_ppm", &run->clock_ppm);
-}
-
-static void read_toll(json_reader *j, json_t *metadata, pki_toll *toll)
-{
-    json_t *from = json_read_object(j, metadata, "overhead");
-    json_read_uint(j, metadata, "cpu_ns", &toll->process);
-    json_read_real(j, from, "region_ns", &toll->region_ns);
-    json_read_uint(j, from, "collector_ns", &toll->collector);
-    json_read_uint(j, from, "callers_ns", &toll->callers);
-    json_read_uint(j, from, "captures_ns", &toll->captures);
-    json_read_uint(j, from, "readings_ns", &toll->readings);
-    json_read_uint(j, from, "backends_ns", &toll->backends);
-    from = json_read_object(j, metadata, "stepping_thread");
-    json_read_uint(j, from, "observed_ns", &toll->stepper.observed);
-    json_read_uint(j, from, "running_ns", &toll->stepper.running);
-    json_read_uint(j, from, "ready_ns", &toll->stepper.ready);
+    free(*text);
+    *text = memory_copy(by);
 }
 
 /* Whatever of it there is: the head of somebody else's trace may hold anything. */
-static void read_head(json_t *head, pki_toll *toll, pki_summary *out)
+static void take_head(const trace_about *a, pki_summary *out)
 {
-    complaint ignored = {""};
-    json_reader j = {.why = &ignored};
-    json_t *metadata = json_read_object(&j, head, "metadata");
-    json_t *job = json_read_object(&j, head, "distributedInfo"); /* PyTorch's profiler writes it */
-    out->run.complete = true;
-    json_read_text(&j, metadata, "perfkit", &out->run.version);
-    json_read_text(&j, metadata, "program", &out->run.program);
-    json_read_text(&j, metadata, "host", &out->run.host);
-    json_read_u32(&j, metadata, "pid", &out->run.pid);
-    json_read_i32(&j, job, "rank", &out->run.rank);
-    json_read_i32(&j, job, "world_size", &out->run.world_size);
-    json_read_i32(&j, metadata, "rank", &out->run.rank);
-    json_read_i32(&j, metadata, "world_size", &out->run.world_size);
-    json_read_uint(&j, metadata, "start_unix_ns", &out->run.start_unix);
-    json_read_bool(&j, metadata, "complete", &out->run.complete);
-    read_clock(&j, json_read_object(&j, metadata, "clock"), &out->run);
-    read_shape(&j, json_read_object(&j, metadata, "counts"), &pki_counts_shape, &out->counts);
-    read_toll(&j, metadata, toll);
+    pki_run *run = &out->run;
+    replace(&run->version, a->run.version);
+    replace(&run->program, a->run.program);
+    replace(&run->host, a->run.host);
+    replace(&run->clock, a->run.clock);
+    run->pid = a->run.pid;
+    run->rank = a->run.rank;
+    run->world_size = a->run.world_size;
+    run->start_unix = a->run.start_unix;
+    run->complete = a->run.complete;
+    run->clock_hz = a->run.clock_hz;
+    run->clock_step_ns = a->run.clock_step_ns;
+    run->clock_uncertainty_ns = a->run.clock_uncertainty_ns;
+    run->clock_ppm = a->run.clock_ppm;
+    out->counts = a->counts;
 }
 
-void rebuild_set_capture(rebuild *r, json_t *capture)
+void rebuild_set_capture(rebuild *r, const pki_environment *environment)
 {
-    r->capture = capture;
-}
-
-/* All of it or nothing. */
-static void read_environment(json_t *from, pki_environment *out)
-{
-    complaint ignored = {""};
-    json_reader j = {.why = &ignored};
-    if (!json_is_object(from))
-        return;
-    read_shape(&j, from, &pki_environment_shape, out);
-    if (!j.failed)
-        return;
-    pki_shape_finish(&pki_environment_shape, out);
-    memset(out, 0, sizeof *out);
+    r->capture = true;
+    r->environment = *environment;
 }
 
 static uint64_t steps_of(const pki_step_summary *steps)
@@ -283,10 +247,10 @@ static void raise_counts(const rebuild *r, pki_summary *out)
     c->steps = PKI_MAX(c->steps, steps_of(&out->steps));
 }
 
-static void fill_run(const rebuild *r, json_t *head, bool whole, pki_toll *toll, pki_summary *out)
+static void fill_run(const rebuild *r, const trace_about *about, bool whole, pki_summary *out)
 {
-    read_head(head, toll, out);
-    read_environment(json_object_get(r->capture, "environment"), &out->environment);
+    take_head(about, out);
+    out->environment = r->environment;
     if (!whole)
         out->run.complete = false;
     /* perfkit's times count from the session's start; others' from anywhere. */
@@ -338,9 +302,9 @@ static void add_verdict(const rebuild *r, bool whole, pki_summary *out)
                                   0, 0, all));
 }
 
-void rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out)
+void rebuild_fill(rebuild *r, const trace_about *about, bool whole, pki_summary *out)
 {
-    pki_toll toll = {0};
+    pki_toll toll = about->toll;
     pki_summary_init(out);
     fill_regions(r, r->regions, r->region_room, &out->regions, &out->region_count);
     rebuild_fill_tree(r, out);
@@ -350,7 +314,7 @@ void rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out)
     rebuild_fill_devices(r, out);
     rebuild_fill_comms(r, out);
     rebuild_fill_spans(r, out);
-    fill_run(r, head, whole, &toll, out);
+    fill_run(r, about, whole, out);
     raise_counts(r, out);
     if (r->capture) /* the head's are of the run so far */
         toll = (pki_toll){0};
@@ -745,12 +709,12 @@ void rebuild_event(rebuild *r, const event *e)
     }
 }
 
-void rebuild_finish(rebuild *r, json_t *head, bool whole, pki_summary *out)
+void rebuild_finish(rebuild *r, const trace_about *about, bool whole, pki_summary *out)
 {
     if (r->span_count)
         qsort(r->spans, r->span_count, sizeof *r->spans, inner_first);
     for (size_t i = 0; i < r->span_count; i++)
         feed_span(r, &r->spans[i]);
     rebuild_close_steps(r);
-    rebuild_fill(r, head, whole, out);
+    rebuild_fill(r, about, whole, out);
 }

@@ -62,7 +62,7 @@ void tree_clear(tree *t);
 
 /* ---- the summary of a run from its events, for traces that hold no report ---- */
 
-/*  * Self times come from nesting: a slice's self time is what the slices inside it on its thread
+/* Self times come from nesting: a slice's self time is what the slices inside it on its thread
  * leave. Traces of perfkit list each thread's slices by their ends, inner ones first, so this goes
  * event by event and keeps only what is open, per name, per thread; rebuild_needs_sorting says when
  * a trace is not like that, and a rebuild made with `sort` keeps the events (about 50 bytes each)
@@ -95,13 +95,13 @@ void rebuild_event(rebuild *r, const event *e);
 void rebuild_next_file(rebuild *r);
 bool rebuild_needs_sorting(const rebuild *r);
 
-/* What a capture says of itself ("perfkitCapture"); NULL: it is none. It has to live until
- * rebuild_finish. Figures of the whole run are none of its steps', and stay away. */
-void rebuild_set_capture(rebuild *r, json_t *capture);
+/* It is a capture, which says this of its environment; that becomes the summary's. Figures of the
+ * whole run are none of its steps', and stay away. */
+void rebuild_set_capture(rebuild *r, const pki_environment *environment);
 
-/* head: the members of the trace's object but for the events, or NULL. whole: the file was read to
- * its end, and that was the document's end. */
-void rebuild_finish(rebuild *r, json_t *head, bool whole, pki_summary *out);
+/* about: what the trace says of itself. whole: the file was read to its end, and that was the
+ * document's end. */
+void rebuild_finish(rebuild *r, const trace_about *about, bool whole, pki_summary *out);
 
 /* ---- what a rebuilt run has beside its regions ---- */
 
@@ -222,7 +222,8 @@ struct rebuild {
     own folded;       /* the same of those that were too many to keep apart */
 
     char *process;
-    json_t *capture; /* rebuild_set_capture */
+    bool capture; /* rebuild_set_capture */
+    pki_environment environment;
     uint64_t slices, points, unbalanced, first, last;
 };
 
@@ -268,4 +269,4 @@ void rebuild_fill_limits(pki_summary *out);
 void rebuild_fill_tree(rebuild *r, pki_summary *out);
 
 /* rebuild/rebuild.c */
-void rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out);
+void rebuild_fill(rebuild *r, const trace_about *about, bool whole, pki_summary *out);

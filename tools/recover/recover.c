@@ -15,8 +15,8 @@
 #include "memory.h"
 #include "out/chrome/chrome.h"
 #include "out/salvage.h"
-#include "read/json.h"
 #include "read/source.h"
+#include "read/token.h"
 #include "trace/trace.h"
 
 static bool recover_cut(const char *path, const char *out, recovery *done, complaint *why);
@@ -372,28 +372,28 @@ bool recover_file(const char *path, const recovery_wish *wish, recovery *done, c
 
 static bool is_event(line l)
 {
-    bool too_large;
     l = line_trim(l);
-    return l.length > 1 && l.text[0] == '{' && document_is_object(l, &too_large);
+    return l.length > 1 && l.text[0] == '{' && token_is_object(l.text, l.length);
 }
 
 /* As perfkit writes it; what others write may go on in another way than ours. */
-static bool is_head(json_t *head, line text)
+static bool is_head(trace_head head, line text)
 {
     size_t length = sizeof EVENTS - 1;
-    return json_is_object(head) && text.length > length &&
+    return head == HEAD_OBJECT && text.length > length &&
            memcmp(text.text + text.length - 1 - length, EVENTS, length) == 0;
 }
 
 static bool copy_head(lines *from, rewrite *out, recovery *done, complaint *why)
 {
-    json_t *head;
+    trace_head head;
+    trace_about about;
     line text;
-    bool copied = trace_read_head(from, &head, &text, why);
+    bool copied = trace_read_head(from, &head, &about, &text);
     if (copied && !is_head(head, text))
         copied = complaint_set(why, "not a trace of perfkit, or cut before its first event");
     copied = copied && rewrite_open(out, done->out, text.text, text.length - 1, why);
-    json_decref(head);
+    trace_about_forget(&about);
     free(text.text);
     return copied;
 }

@@ -368,30 +368,6 @@ static void set_file(adding *a, const char *program, const char *host, const cha
     a->file->version = rows_name(a->to, version);
 }
 
-static void add_head(adding *a, json_t *head)
-{
-    complaint ignored = {""};
-    json_reader j = {.why = &ignored};
-    json_t *about = json_read_object(&j, head, "metadata");
-    json_t *job = json_read_object(&j, head, "distributedInfo");
-    file_row *f = a->file;
-    char *program = NULL, *host = NULL, *version = NULL;
-    bool complete = true;
-    json_read_text(&j, about, "program", &program);
-    json_read_text(&j, about, "host", &host);
-    json_read_text(&j, about, "perfkit", &version);
-    json_read_i32(&j, job, "rank", &f->rank);
-    json_read_i32(&j, job, "world_size", &f->ranks);
-    json_read_u32(&j, about, "pid", &f->pid);
-    json_read_bool(&j, about, "complete", &complete);
-    json_read_uint(&j, head, "baseTimeNanoseconds", &f->start_unix);
-    f->complete = complete;
-    set_file(a, program, host, version);
-    free(program);
-    free(host);
-    free(version);
-}
-
 static void add_run(adding *a, const pki_run *run)
 {
     file_row *f = a->file;
@@ -401,6 +377,17 @@ static void add_run(adding *a, const pki_run *run)
     f->start_unix = run->start_unix;
     f->complete = run->complete;
     set_file(a, run->program, run->host, run->version);
+}
+
+/* What it does not say stays as it was. */
+static void add_about(adding *a, const trace_about *about)
+{
+    file_row *f = a->file;
+    int32_t rank = f->rank, ranks = f->ranks;
+    add_run(a, &about->run);
+    f->start_unix = about->base_unix;
+    f->rank = about->has_rank ? f->rank : rank;
+    f->ranks = about->run.world_size ? f->ranks : ranks;
 }
 
 /* ---- events, or a report ---- */
@@ -418,10 +405,10 @@ static bool read_events(adding *a)
     bool wanted = wants_events(r) || rows_wanted(r, ROWS_FILES);
     const trace_visitor visitor = {&a->reader, wanted ? NULL : is_never, rows_add_event};
     a->file->has_events = 1;
-    add_head(a, trace_head(&a->in));
+    add_about(a, &a->in.about);
     bool read = trace_read(&a->in, &visitor);
     rows_pair_spans(&a->reader);
-    a->file->cut = !trace_is_whole(&a->in);
+    a->file->cut = !a->in.whole;
     a->file->events = a->reader.events;
     return read;
 }
@@ -429,7 +416,7 @@ static bool read_events(adding *a)
 static bool read_report(adding *a)
 {
     pki_summary summary;
-    if (!load_report(trace_report(&a->in), &summary, a->why))
+    if (!load_report(a->in.report.text, a->in.report.length, &summary, a->why))
         return false;
     add_run(a, &summary.run);
     rows_add_summary(a->to, &summary, true);
@@ -442,7 +429,7 @@ static bool add_summary(adding *a)
 {
     pki_summary summary;
     const load_options options = {0};
-    if (!trace_report(&a->in) && !trace_can_be_read_again(&a->in))
+    if (!a->in.report.text && !trace_can_be_read_again(&a->in))
         return complaint_set(a->why, "cannot be read a second time, as tables of the report need");
     if (!load_trace(&a->in, &options, &summary))
         return false;

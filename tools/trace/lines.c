@@ -5,6 +5,7 @@
 #include "base/compiler.h"
 #include "memory.h"
 #include "read/json.h"
+#include "read/token.h"
 #include "trace/trace.h"
 
 /* ---- times of a trace event, exactly ---- */
@@ -101,53 +102,13 @@ uint64_t scan_lack(uint32_t start_ps, uint32_t duration_ps)
     return start_ps <= 64 && duration_ps % 4 == 2 ? start_ps : 0;
 }
 
-static const char *skip_string(const char *s, const char *end)
-{
-    for (s++; s < end && *s != '"'; s++)
-        if (*s == '\\')
-            s++;
-    return s < end ? s + 1 : end;
-}
-
-static const char *skip_blanks(const char *s, const char *end)
-{
-    while (s < end && (*s == ' ' || *s == '\t' || *s == '\r' || *s == '\n'))
-        s++;
-    return s;
-}
-
-/* What follows the colon, if the string at s is this key of the outermost object. */
-static const char *value_of(const char *s, const char *after, const char *end, const char *key)
-{
-    size_t length = strlen(key);
-    if ((size_t)(after - s) != length + 2 || memcmp(s + 1, key, length) != 0)
-        return NULL;
-    s = skip_blanks(after, end);
-    return s < end && *s == ':' ? skip_blanks(s + 1, end) : NULL;
-}
-
 bool scan_member_us(const char *text, size_t length, const char *key, uint64_t *ns, uint32_t *ps)
 {
-    const char *end = text + length;
-    int depth = 0;
-    for (const char *s = text; s < end;) {
-        if (*s == '"') {
-            const char *after = skip_string(s, end);
-            const char *value = depth == 1 ? value_of(s, after, end, key) : NULL;
-            if (value) {
-                size_t n = 0;
-                while (value + n < end && strchr("+-.0123456789eE", value[n]) && value[n])
-                    n++;
-                *ps = scan_ps(value, n);
-                return scan_us(value, n, ns);
-            }
-            s = after;
-            continue;
-        }
-        depth += (*s == '{' || *s == '[') - (*s == '}' || *s == ']');
-        s++;
-    }
-    return false;
+    const char *value, *end;
+    if (!token_member(text, length, key, &value, &end))
+        return false;
+    *ps = scan_ps(value, (size_t)(end - value));
+    return scan_us(value, (size_t)(end - value), ns);
 }
 
 /* ---- a line of JSON taken apart in place, if it is a simple one ---- */
@@ -155,8 +116,6 @@ bool scan_member_us(const char *text, size_t length, const char *key, uint64_t *
 #define DIGITS_MOST 18  /* fewer than would overflow */
 #define NUMBER_MOST 40  /* characters */
 #define EXPONENT_MOST 2 /* digits */
-#define LOW UINT64_C(0x0101010101010101)
-#define HIGH UINT64_C(0x8080808080808080)
 
 /* Where in the text it is; NULL: the line is not simple. */
 typedef const char *place;
@@ -168,31 +127,10 @@ static place skip_space(place s, place end)
     return s;
 }
 
-/* Which of eight bytes, in the order of the text, is the first that ends a string or that a simple
- * string has not: a quote, a backslash, a control character, or one that is not ASCII; 8: none.
- * Borrows mark bytes behind a true one only. */
-static size_t first_end(const char *s)
-{
-    uint64_t bytes;
-    memcpy(&bytes, s, sizeof bytes);
-    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
-        bytes = __builtin_bswap64(bytes);
-    uint64_t quote = bytes ^ (LOW * '"'), slash = bytes ^ (LOW * '\\');
-    uint64_t found = ((quote - LOW) | (slash - LOW) | (bytes - LOW * 0x20) | bytes) & HIGH;
-    return found ? (size_t)__builtin_ctzll(found) / 8 : 8;
-}
-
 /* From behind the first quote to behind the last. */
 static place read_string(place s, place end)
 {
-    while (end - s >= 8) {
-        size_t at = first_end(s);
-        s += at;
-        if (at < 8)
-            return *s == '"' ? s + 1 : NULL;
-    }
-    while (s < end && *s >= 0x20 && *s != '"' && *s != '\\' && !(*s & 0x80))
-        s++;
+    s = token_plain(s, end);
     return s < end && *s == '"' ? s + 1 : NULL;
 }
 

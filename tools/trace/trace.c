@@ -7,6 +7,7 @@
 #include "memory.h"
 #include "out/report/report.h"
 #include "read/json.h"
+#include "read/token.h"
 
 /* ---- which slices of a thread lie in which ---- */
 
@@ -28,6 +29,7 @@ void nest_add(nest *n, size_t inside, nest_slice slice)
 /* ---- the events of a trace, from the first to the last ---- */
 
 #define LINES_BETWEEN_LOOKS 4096
+#define WHOLE_MOST ((size_t)512 << 20) /* of what is read at once */
 
 /* ---- line by line ---- */
 
@@ -55,23 +57,62 @@ static bool read_line(trace *t, const trace_visitor *to, line l)
     return true;
 }
 
-/* The rest of the document, from the bracket that closes the events. */
-static bool read_tail(trace *t, line l)
+/* An object's text, kept for whoever reads it. */
+static void keep(line *to, const char *from, const char *end)
 {
-    static const char object_opens[] = "{\"traceEvents\":[";
-    const char *opens = json_is_array(t->head) ? "[" : object_opens;
+    to->length = (size_t)(end - from);
+    to->text = memory_resized(to->text, to->length + 1);
+    memcpy(to->text, from, to->length);
+}
+
+static void forget(line *kept)
+{
+    free(kept->text);
+    *kept = (line){0};
+}
+
+static line *place_of(trace *t, const char *key, size_t length)
+{
+    return token_is(key, length, "perfkitReport")    ? &t->report
+           : token_is(key, length, "perfkitCapture") ? &t->capture
+                                                     : NULL;
+}
+
+/* From behind the bracket that closes the events. */
+static void scan_members(trace *t, scan *s)
+{
+    const char *key;
+    size_t length;
+    for (size_t n = 1; token_more(s, '}', n) && token_key(s, &key, &length); n++) {
+        bool wanted = token_peek(s) == '{';
+        const char *from = s->at;
+        line *place = wanted ? place_of(t, key, length) : NULL;
+        token_skip(s);
+        if (place && !s->failed)
+            keep(place, from, s->at);
+    }
+}
+
+/* The rest of the document, from the line of that bracket on, which has just been read. */
+static bool read_tail(trace *t)
+{
     complaint ignored = {""};
-    bool too_large = false;
+    line rest;
     if (t->damaged)
         return complain_of_damage(t);
-    size_t before = strlen(opens), length = before + l.length + 1;
-    char *text = memory_resized(NULL, length);
-    memcpy(text, opens, before);
-    memcpy(text + before, l.text, l.length);
-    text[length - 1] = '\n';
-    t->tail = document_from_lines(text, length, &t->in, &too_large, &ignored);
-    free(text);
-    return !t->in.failed && (!too_large || complaint_set(t->why, "%s", ignored.text));
+    lines_unread(&t->in);
+    if (!lines_rest(&t->in, WHOLE_MOST, &rest))
+        return false;
+    scan s = {.at = rest.text, .end = rest.text + rest.length, .why = &ignored};
+    token_expect(&s, ']');
+    if (!t->array)
+        scan_members(t, &s);
+    t->whole = token_ends(&s);
+    if (!t->whole) {
+        forget(&t->report);
+        forget(&t->capture);
+    }
+    return true;
 }
 
 static bool read_lines(trace *t, const trace_visitor *to)
@@ -84,7 +125,7 @@ static bool read_lines(trace *t, const trace_visitor *to)
         if (l.length == 0)
             continue;
         if (l.text[0] == ']')
-            return read_tail(t, raw);
+            return read_tail(t);
         if ((!to->wants || to->wants(to->user, l)) && !read_line(t, to, l))
             return false;
     }
@@ -94,15 +135,17 @@ static bool read_lines(trace *t, const trace_visitor *to)
 /* To the first event again. */
 static bool rewind_lines(trace *t)
 {
-    json_t *head;
+    trace_head head;
+    trace_about about;
     line text;
     if (!lines_rewind(&t->in))
         return complaint_set(t->why, "cannot be read a second time");
     t->damaged = 0;
-    json_decref(t->tail);
-    t->tail = NULL;
-    bool there = trace_read_head(&t->in, &head, &text, t->why);
-    json_decref(head);
+    t->whole = false;
+    forget(&t->report);
+    forget(&t->capture);
+    bool there = trace_read_head(&t->in, &head, &about, &text);
+    trace_about_forget(&about);
     free(text.text);
     return there;
 }
@@ -122,7 +165,7 @@ static void read_document(trace *t, const trace_visitor *to)
 
 bool trace_read(trace *t, const trace_visitor *to)
 {
-    if (t->document) {
+    if (!t->lines) {
         read_document(t, to);
         return true;
     }
@@ -160,34 +203,36 @@ static bool ends_head(line l, bool first)
     return kept == 0 && memcmp(tight, EVENTS, sizeof EVENTS - 1) == 0;
 }
 
-/* The head as a document of its own; NULL if it is none. False, and why, if it is too large. */
-static bool close_head(const line *text, json_t **head, complaint *why)
+/* What kind of a head it is, if it is one. */
+static trace_head close_head(const line *text, trace_about *about)
 {
-    complaint ignored = {""};
     line closed = {0}, trimmed = line_trim((line){text->text, text->length - 1});
-    const char *end = trimmed.length == 1 ? "]" : "]}";
-    bool too_large = false;
+    bool array = trimmed.length == 1;
     append(&closed, text->text, text->length);
-    append(&closed, end, strlen(end));
-    *head = document_from_text(closed.text, closed.length, &too_large, &ignored);
+    append(&closed, "]}", 2);
+    bool whole = !array && trace_about_read(about, closed.text, closed.length);
     free(closed.text);
-    return !too_large || complaint_set(why, "%s", ignored.text);
+    return array ? HEAD_ARRAY : whole ? HEAD_OBJECT : HEAD_NONE;
 }
 
-bool trace_read_head(lines *in, json_t **head, line *text, complaint *why)
+bool trace_read_head(lines *in, trace_head *head, trace_about *about, line *text)
 {
     line l;
-    *head = NULL;
+    *head = HEAD_NONE;
     *text = (line){0};
-    for (int i = 0; i < HEAD_LINES && text->length < HEAD_MOST && lines_ahead(in, HEAD_MOST) &&
-                    lines_next(in, &l);
+    trace_about_begin(about);
+    for (int i = 0; *head == HEAD_NONE && i < HEAD_LINES && text->length < HEAD_MOST &&
+                    lines_ahead(in, HEAD_MOST) && lines_next(in, &l);
          i++) {
         bool ends = ends_head(l, i == 0);
         append(text, l.text, l.length);
         append(text, "\n", 1);
-        if (ends)
-            return close_head(text, head, why);
+        if (!ends)
+            continue;
+        *head = close_head(text, about);
+        break;
     }
+    trace_about_end(about);
     return !in->failed;
 }
 
@@ -196,14 +241,12 @@ bool trace_read_head(lines *in, json_t **head, line *text, complaint *why)
 static bool events_are_lines(lines *in)
 {
     line l;
-    bool too_large = false;
     if (!lines_ahead(in, LINES_LONGEST) || !lines_next(in, &l))
         return false;
     l = line_trim(l);
-    bool ends = l.length && l.text[0] == ']';
-    bool whole_line = !ends && document_is_object(l, &too_large);
+    bool ends = l.length && l.text[0] == ']', whole = !ends && token_is_object(l.text, l.length);
     lines_unread(in);
-    return ends || whole_line || too_large;
+    return ends || whole;
 }
 
 /* ---- the file ---- */
@@ -219,17 +262,90 @@ static bool is_report(const json_t *document)
     return format && strcmp(format, PKI_REPORT_FORMAT) == 0;
 }
 
+/* ---- laid out in another way than ours: by way of jansson ---- */
+
+/* What our own reader is to read of it is written anew. */
+
+static int put_text(const char *text, size_t length, void *user)
+{
+    line *to = user;
+    to->text = memory_resized(to->text, to->length + length + 1);
+    memcpy(to->text + to->length, text, length);
+    to->length += length;
+    return 0;
+}
+
+static bool write_anew(json_t *json, line *to)
+{
+    *to = (line){0};
+    bool written =
+        json_is_object(json) && json_dump_callback(json, put_text, to, JSON_COMPACT) == 0;
+    if (!written)
+        forget(to);
+    return written;
+}
+
+/* An object of these of its members. */
+static void read_about(trace *t, const char *const *keys, size_t count)
+{
+    json_t *some = json_object();
+    line text = {0};
+    memory_needed(some != NULL);
+    for (size_t i = 0; i < count; i++) {
+        json_t *value = json_object_get(t->document, keys[i]);
+        memory_needed(!value || json_object_set(some, keys[i], value) == 0);
+    }
+    if (write_anew(some, &text))
+        trace_about_read(&t->about, text.text, text.length);
+    forget(&text);
+    json_decref(some);
+}
+
 static bool open_document(trace *t, const line *text)
 {
+    static const char *const about[] = {"baseTimeNanoseconds", "distributedInfo", "metadata"};
     bool too_large;
     t->document = document_from_lines(text->text, text->length, &t->in, &too_large, t->why);
-    return t->document &&
-           (json_is_array(events_of(t->document)) || trace_report(t) ||
-            complaint_set(t->why, "is JSON, but neither a report of perfkit nor a Chrome trace"));
+    if (!t->document)
+        return false;
+    trace_about_begin(&t->about);
+    read_about(t, about, sizeof about / sizeof *about);
+    trace_about_end(&t->about);
+    write_anew(is_report(t->document) ? t->document : json_object_get(t->document, "perfkitReport"),
+               &t->report);
+    write_anew(json_object_get(t->document, "perfkitCapture"), &t->capture);
+    t->whole = true;
+    return json_is_array(events_of(t->document)) || t->report.text ||
+           complaint_set(t->why, "is JSON, but neither a report of perfkit nor a Chrome trace");
+}
+
+/* ---- any ---- */
+
+/* A report, as we begin it. */
+static bool begins_report(const line *text)
+{
+    complaint ignored = {""};
+    scan s = {.at = text->text, .end = text->text + text->length, .why = &ignored};
+    const char *is;
+    size_t length;
+    return token_expect(&s, '{') && token_key(&s, &is, &length) && token_is(is, length, "format") &&
+           token_raw(&s, &is, &length) && token_is(is, length, PKI_REPORT_FORMAT);
+}
+
+static bool open_report(trace *t, const line *text)
+{
+    line rest;
+    if (!lines_rest(&t->in, WHOLE_MOST, &rest))
+        return false;
+    keep(&t->report, text->text, text->text + text->length);
+    append(&t->report, rest.text, rest.length);
+    t->whole = true;
+    return true;
 }
 
 static bool open_lines(trace *t)
 {
+    trace_head head;
     line text;
     if (lines_begin_with(&t->in, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC))
         return complaint_set(t->why, "is the arena of a run, not its report: `pk recover` makes a"
@@ -239,13 +355,14 @@ static bool open_lines(trace *t)
     t->windows = lines_begin_with(&t->in, WINDOWS, sizeof WINDOWS - 1);
     if (t->windows)
         return true;
-    bool opened = trace_read_head(&t->in, &t->head, &text, t->why);
-    if (opened && !(t->head && events_are_lines(&t->in))) {
-        json_decref(t->head);
-        t->head = NULL;
-        opened = open_document(t, &text);
-    } else if (opened) {
+    bool opened = trace_read_head(&t->in, &head, &t->about, &text);
+    t->lines = opened && head != HEAD_NONE && events_are_lines(&t->in);
+    t->array = head == HEAD_ARRAY;
+    if (t->lines) {
         event_reader_open(&t->reader);
+    } else if (opened) {
+        trace_about_forget(&t->about);
+        opened = begins_report(&text) ? open_report(t, &text) : open_document(t, &text);
     }
     free(text.text);
     return opened;
@@ -277,44 +394,19 @@ void trace_close(trace *t)
 {
     progress_end(&t->shown);
     event_reader_close(&t->reader);
-    json_decref(t->head);
-    json_decref(t->tail);
+    trace_about_forget(&t->about);
+    forget(&t->report);
+    forget(&t->capture);
     json_decref(t->document);
     lines_close(&t->in);
 }
 
 bool trace_has_events(const trace *t)
 {
-    return !t->document || json_is_array(events_of(t->document));
+    return t->lines || json_is_array(events_of(t->document));
 }
 
 bool trace_can_be_read_again(const trace *t)
 {
-    return t->document || source_is_rewindable(t->in.from);
-}
-
-json_t *trace_head(const trace *t)
-{
-    return t->document ? t->document : t->head;
-}
-
-static json_t *object_behind(const trace *t, const char *key)
-{
-    json_t *found = json_object_get(t->document ? t->document : t->tail, key);
-    return json_is_object(found) ? found : NULL;
-}
-
-json_t *trace_report(const trace *t)
-{
-    return t->document && is_report(t->document) ? t->document : object_behind(t, "perfkitReport");
-}
-
-json_t *trace_capture(const trace *t)
-{
-    return object_behind(t, "perfkitCapture");
-}
-
-bool trace_is_whole(const trace *t)
-{
-    return t->document || t->tail;
+    return !t->lines || source_is_rewindable(t->in.from);
 }

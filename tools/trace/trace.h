@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "core/activity.h"
+#include "core/overhead.h"
 #include "files.h"
+#include "measure/summary.h"
 #include "read/lines.h"
 
 /* ---- the members of a JSON object, whoever read it ---- */
@@ -211,10 +213,10 @@ bool scan_member_us(const char *text, size_t length, const char *key, uint64_t *
 
 /* ---- a line of JSON taken apart in place, if it is a simple one ---- */
 
-/* Simple is: one object; strings of printable ASCII without escapes; numbers that fit into 64 bits;
- * no key twice; nothing inside but arrays of numbers and one object, "args", of the same kind. That
- * is what perfkit and PyTorch's profiler write but for names in other alphabets. False says nothing
- * about the line: it may be good JSON or none. */
+/* Simple is: one object; strings without escapes; numbers that fit into 64 bits; no key twice;
+ * nothing inside but arrays of numbers and one object, "args", of the same kind. That is what
+ * perfkit and PyTorch's profiler write. False says nothing about the line: it may be good JSON or
+ * none. */
 
 typedef struct flat_line {
     flat top, args;
@@ -283,6 +285,19 @@ static inline int nest_order(uint64_t start, uint64_t end, uint64_t other_start,
     return (start < other_start) - (start > other_start);
 }
 
+/* ---- what a trace says of itself ---- */
+
+/* Before its events, perfkit's or another profiler's: whatever of it there is, and makes sense. */
+typedef struct trace_about {
+    uint64_t base_unix; /* ns since 1970 at "ts":0; 0: not said */
+    pki_run run; /* of it program, host, version, clock: never NULL; world_size 0: not said */
+    bool has_rank;
+    pk_counts counts;
+    pki_toll toll;
+    uint64_t base_monotonic, merged; /* merged: of so many files; 0: it is not */
+    char *clock_id;
+} trace_about;
+
 /* ---- a file of a run: a trace, event by event, or a report ---- */
 
 /*
@@ -300,12 +315,13 @@ typedef struct trace {
     lines in;
     complaint *why;
     progress shown;
-    /* Of a file in lines: the members of its object but for the events, or an empty array if it is
-     * one; and what stands behind the events, once they have been read: NULL if the file is cut
-     * off. Else `document`: all of it. */
-    json_t *head, *tail, *document;
+    trace_about about;
+    line report, capture; /* texts of objects, to be freed; known once the events have been read */
+    json_t *document;     /* of a file that is laid out in another way than ours: all of it */
     event_reader reader;
-    bool behind_events; /* of a file in lines */
+    bool lines, array;  /* its events are lines; they are all of it, no member of an object */
+    bool behind_events; /* of lines */
+    bool whole;         /* it has its end; of lines once they have been read */
     bool windows;       /* it is a file of windows (load/load.h): lines, and nothing else */
     uint64_t damaged;   /* the first line that is no event, 0: none so far */
 } trace;
@@ -336,20 +352,21 @@ bool trace_read(trace *t, const trace_visitor *to);
 /* False for lines from a pipe. */
 bool trace_can_be_read_again(const trace *t);
 
-/* The members of its object: of a file in lines those before the events. */
-json_t *trace_head(const trace *t);
+/* What it says of itself if it is a capture; known when the report is, the caller's then. False: it
+ * is none. */
+bool trace_captured(const trace *t, pki_capture *capture, pki_environment *environment);
 
-/* The report: all of it, or what stands in a trace; of lines known once they have been read. NULL:
- * none. */
-json_t *trace_report(const trace *t);
+/* The head of a trace in lines: everything up to "traceEvents":[ and the end of that line, or the
+ * bracket of a trace that is an array. HEAD_NONE: the file is not like that. What was read is in
+ * *text, the caller's to free, as `about` is. False if it cannot be read. */
+typedef enum trace_head { HEAD_NONE, HEAD_OBJECT, HEAD_ARRAY } trace_head;
+bool trace_read_head(lines *in, trace_head *head, trace_about *about, line *text);
 
-/* What it says of itself if it is a capture; known when the report is. NULL: it is none. */
-json_t *trace_capture(const trace *t);
+/* ---- ...as it is read (about.c) ---- */
 
-/* Does it have its end? Of lines once they have been read. */
-bool trace_is_whole(const trace *t);
-
-/* The head of a trace in lines: everything up to "traceEvents":[ and the end of that line, as an
- * object (or an empty array, for a trace that is one). If the file is not like that, *head is NULL.
- * What was read is in *text, the caller's to free. False, and why, if it cannot be read. */
-bool trace_read_head(lines *in, json_t **head, line *text, complaint *why);
+/* From `begin` on any number of texts, each an object. False: this one is none. Behind `end` it is
+ * complete. */
+void trace_about_begin(trace_about *a);
+bool trace_about_read(trace_about *a, const char *text, size_t length);
+void trace_about_end(trace_about *a);
+void trace_about_forget(trace_about *a);
