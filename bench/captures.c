@@ -83,7 +83,7 @@ static void cost(unsigned long seconds)
         const pk_options *options;
     } ways[] = {{"statistics only", pk_options(.backends = "none")},
                 {"history of 100 steps",
-                 pk_options(.backends = "none", .history_steps = 100, .arena_path = "none")},
+                 pk_options(.backends = "none", .history_steps = 100, .tuning = "arena_path=none")},
                 {"trace", pk_options(.backends = "none", .trace_path = trace)},
                 {"trace and history",
                  pk_options(.backends = "none", .trace_path = trace, .history_steps = 100)}};
@@ -183,11 +183,11 @@ static void slow(void)
     snprintf(pattern, sizeof pattern, "%s", bench_scratch("slow-*.json"));
     printf("slow=1.1,floor:30 of %u steps, 3600 captures an hour\n", STEPS);
     run_slow(pk_options(.backends = "none", .capture = "slow=1.1,floor:30", .capture_path = path,
-                        .captures_per_hour = 3600, .arena_path = "none"),
+                        .tuning = "captures_per_hour=3600,arena_path=none"),
              pattern);
     printf("the same, 10 captures an hour\n");
     run_slow(pk_options(.backends = "none", .capture = "slow=1.1,floor:30", .capture_path = path,
-                        .captures_per_hour = 10, .arena_path = "none"),
+                        .tuning = "captures_per_hour=10,arena_path=none"),
              pattern);
 }
 
@@ -260,9 +260,10 @@ static void delay(void)
     memset(&d, 0, sizeof d);
     snprintf(path, sizeof path, "%s", bench_scratch("delay-%s.json"));
     snprintf(pattern, sizeof pattern, "%s", bench_scratch("delay-*.json"));
-    must_start(pk_options(.backends = "none", .capture = "cycle=wait:76,active:4",
-                          .capture_path = path, .captures_per_hour = 3600,
-                          .capture_bytes_per_hour = (uint64_t)1 << 40, .arena_path = "none"));
+    must_start(
+        pk_options(.backends = "none", .capture = "cycle=wait:76,active:4", .capture_path = path,
+                   .tuning =
+                       "captures_per_hour=3600,capture_bytes_per_hour=1024G,arena_path=none"));
     bench_pin(0); /* the steps alone: perfkit's threads have the other processors */
     make_steps(pattern, &d);
     getloadavg(&load, 1);

@@ -189,7 +189,7 @@ static void start(bool shared)
     else
         leave_the_last();
     if (pk_start(pk_options(.trace_path = bench_scratch("collector.json"), .backends = "none",
-                            .ring_records = (uint32_t)ring)) != PK_OK)
+                            .tuning = bench_tuning("ring_records=%u", (uint32_t)ring))) != PK_OK)
         bench_fail(pk_error_message());
     if (!shared)
         pin_to_the_last(&all);

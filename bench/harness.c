@@ -3,8 +3,10 @@
 #include <pk/bench.h>
 
 #include <dirent.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +93,16 @@ const char *bench_scratch(const char *name)
     need_folder();
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
+}
+
+const char *bench_tuning(const char *format, ...)
+{
+    static char text[PATH_MAX + 100];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    return text;
 }
 
 pid_t bench_fork(void)

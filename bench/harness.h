@@ -45,6 +45,9 @@ const char *bench_scratch(const char *name);
 /* Its files go. */
 void bench_scratch_empty(void);
 
+/* pk_options.tuning, for one pk_start: valid until the next call. */
+const char *bench_tuning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* A measurement in a process of its own, so that what it leaves is not the next one's: bench_fork()
  * is 0 in it, it ends with bench_leave, and whoever made it calls bench_join, which removes its
  * traces, and ends the program if it was not good. used: what it took; NULL: nobody asks. */

@@ -57,9 +57,9 @@ static void begin(enum start how, const char *trace)
 {
     const pk_options *options =
         how == ON ? NULL
-                  : pk_options(.backends = "none", .collector = "none", .arena_path = "none",
-                               .history_steps = how == HISTORY ? 100 : 0,
-                               .trace_path = how == TRACE ? trace : NULL);
+                  : pk_options(.backends = "none", .history_steps = how == HISTORY ? 100 : 0,
+                               .trace_path = how == TRACE ? trace : NULL,
+                               .tuning = "arena_path=none,flush_ms=3600000");
     if (how != OFF && pk_start(options) != PK_OK)
         bench_fail(pk_error_message());
 }

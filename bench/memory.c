@@ -118,9 +118,10 @@ int main(void)
     printf("%d regions on %d threads, durations over %d octaves\n\n", REGIONS, THREADS, OCTAVES);
     fflush(stdout);
     measure("statistics and trace",
-            pk_options(.trace_path = bench_scratch("memory.json"), .ring_records = RING_RECORDS));
+            pk_options(.trace_path = bench_scratch("memory.json"),
+                       .tuning = bench_tuning("ring_records=%u", RING_RECORDS)));
     measure("and every thread's own, for the report",
-            pk_options(.trace_path = bench_scratch("memory.json"), .ring_records = RING_RECORDS,
-                       .report_threads = 1));
+            pk_options(.trace_path = bench_scratch("memory.json"),
+                       .tuning = bench_tuning("ring_records=%u,report_threads=1", RING_RECORDS)));
     return 0;
 }

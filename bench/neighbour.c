@@ -3,10 +3,9 @@
  *
  *     bench-neighbour [--seconds N]
  *
- * In turns of a second: perfkit off; with its collector on the same processor; with it elsewhere;
- * without one, pk_flush between the computations. Each computation records 100 regions, a million a
- * second. Delays are the wall's, so what else runs on that processor is in them: the row "off" says
- * how much that is.
+ * In turns of a second: perfkit off; with its collector on the same processor; with it elsewhere.
+ * Each computation records 100 regions, a million a second. Delays are the wall's, so what else
+ * runs on that processor is in them: the row "off" says how much that is.
  */
 #include <pk/pk.h>
 
@@ -24,8 +23,8 @@ static pk_region part = PK_REGION("part");
 static uint64_t spins; /* of one part, about 1 us */
 
 typedef struct way {
-    const char *name, *collector, *cpus;
-    int off, flush;
+    const char *name, *cpus;
+    int off;
     double *samples;
     size_t count;
 } way;
@@ -61,14 +60,13 @@ static double compute(void)
 
 static void turn(way *w, const char *trace)
 {
-    if (!w->off && pk_start(pk_options(.trace_path = trace, .backends = "none",
-                                       .collector = w->collector, .collector_cpus = w->cpus)))
+    if (!w->off &&
+        pk_start(pk_options(.trace_path = trace, .backends = "none",
+                            .tuning = bench_tuning("collector_cpus=%s", w->cpus ? w->cpus : ""))))
         bench_fail(pk_error_message());
     for (uint64_t until = bench_wall_ns() + TURN_NS; bench_wall_ns() < until;) {
         if (w->count < SAMPLES_MOST)
             w->samples[w->count++] = compute();
-        if (w->flush && w->count % 100 == 0) /* ten milliseconds' worth */
-            pk_flush();
     }
     if (!w->off)
         pk_stop();
@@ -117,8 +115,7 @@ int main(int argc, char **argv)
     const char *other = elsewhere(), *trace = bench_scratch("neighbour.json");
     way ways[] = {{.name = "off", .off = 1},
                   {.name = "collector on the same processor"},
-                  {.name = "collector on another one", .cpus = other},
-                  {.name = "none; pk_flush every 10 ms", .collector = "none", .flush = 1}};
+                  {.name = "collector on another one", .cpus = other}};
     size_t count = sizeof ways / sizeof *ways;
     calibrate();
     for (size_t i = 0; i < count; i++)

@@ -46,8 +46,9 @@ int main(int argc, char **argv)
         bench_fail("needs the shim and two copies of a user of NVTX");
     bench_pin(0);
     const bench_nvtx_user *quiet = load(argv[2]);
-    if (pk_start(pk_options(.trace_path = bench_scratch("nvtx.json"), .nvtx_consume = 1,
-                            .nvtx_shim = argv[1], .backends = "nvtx")) != PK_OK)
+    if (pk_start(pk_options(.trace_path = bench_scratch("nvtx.json"), .backends = "nvtx",
+                            .tuning = bench_tuning("nvtx_consume=1,nvtx_shim=%s", argv[1]))) !=
+        PK_OK)
         bench_fail(pk_error_message());
     const bench_nvtx_user *heard = load(argv[3]);
     bench_case cases[] = {

@@ -180,7 +180,7 @@ static void with_trace(const char *title, bench_case *cases, size_t count, unsig
 
 static void full_ring(unsigned long rounds)
 {
-    session(pk_options(.ring_records = 64));
+    session(pk_options(.tuning = "ring_records=64"));
     bench_rounds(light, 2, rounds);
     pk_stop();
     bench_print("ring full: dropped and counted", light, 2);

@@ -149,7 +149,7 @@ int main(int argc, char **argv)
     };
     bench_pin(0);
     bench_floor_prepare();
-    if (pk_start(pk_options(.backends = "none", .collector = "none")) != PK_OK)
+    if (pk_start(pk_options(.backends = "none", .tuning = "flush_ms=3600000")) != PK_OK)
         bench_fail("pk_start");
     bench_rounds(cases, sizeof cases / sizeof *cases, bench_number(argc, argv, "--rounds", 100));
     bench_print("span", cases, sizeof cases / sizeof *cases);

@@ -210,7 +210,8 @@ static void empty_full_rings(void)
 {
     static pk_region one = PK_REGION("attention");
     double rates[REPETITIONS];
-    start(pk_options(.trace_path = bench_scratch("writer.json"), .ring_records = RING));
+    start(pk_options(.trace_path = bench_scratch("writer.json"),
+                     .tuning = bench_tuning("ring_records=%u", RING)));
     for (int i = 0; i < REPETITIONS; i++) {
         fill_ring(&one);
         uint64_t before = counts_now().written, began = bench_thread_ns();
@@ -229,7 +230,7 @@ static void fold_full_rings(void)
     static pk_region one = PK_REGION("attention");
     static pk_stats stats;
     double times[REPETITIONS];
-    start(pk_options(.ring_records = RING));
+    start(pk_options(.tuning = bench_tuning("ring_records=%u", RING)));
     for (int i = 0; i < REPETITIONS; i++) {
         fill_ring(&one);
         uint64_t before = counts_now().recorded, began = bench_thread_ns();

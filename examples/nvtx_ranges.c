@@ -43,7 +43,7 @@ int main(void)
     pk_backend_info nvtx = {.size = sizeof nvtx};
     /* Before the library's first call: each looks for a listener only then. */
     if (pk_start(pk_options(.trace_path = "nvtx_ranges.json", .report_path = "-",
-                            .nvtx_consume = 1)) != PK_OK)
+                            .tuning = "nvtx_consume=1")) != PK_OK)
         fprintf(stderr, "perfkit: %s\n", pk_error_message());
     for (size_t i = 0; i < STEPS; i++) {
         nvtxRangeId_t prefetch = library_prefetch();

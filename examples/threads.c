@@ -63,7 +63,8 @@ static int run_threads(void)
 int main(void)
 {
     pk_stats stats;
-    if (pk_start(pk_options(.trace_path = "threads.json", .report_path = "-", .report_threads = 1)))
+    if (pk_start(pk_options(.trace_path = "threads.json", .report_path = "-",
+                            .tuning = "report_threads=1")))
         fprintf(stderr, "perfkit: %s\n", pk_error_message());
     int threads = run_threads();
     pk_stop();

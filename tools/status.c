@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "base/tuning.h"
 #include "command.h"
 #include "core/names.h"
 #include "core/overhead.h"
@@ -117,7 +118,7 @@ static const option_table command_options = {
 static int try_start(void)
 {
     pk_status status =
-        pk_start(pk_options(.arena_path = "none", .trace_path = "", .report_path = ""));
+        pk_start(pk_options(.tuning = "arena_path=none", .trace_path = "", .report_path = ""));
     if (status)
         return complain("pk_start would fail: %s (%s)", pk_error_message(), pk_status_name(status));
     pk_stop();

@@ -77,30 +77,19 @@ module pk
 
     ! pk_options of pk/options.h.
     type, bind(c) :: options
-        integer(c_int32_t) :: size = 312, ring_records = 0
-        type(c_ptr) :: trace_path = c_null_ptr, report_path = c_null_ptr
+        integer(c_int32_t) :: size = 176
+        type(c_ptr) :: trace_path = c_null_ptr, report_path = c_null_ptr, backends = c_null_ptr
+        integer(c_int32_t) :: rank = 0, world_size = 0, warmup_steps = 0
         integer(c_int64_t) :: memory_bytes = 0
-        type(c_ptr) :: backends = c_null_ptr, arena_path = c_null_ptr, clock = c_null_ptr
-        integer(c_int64_t) :: trace_max_bytes = 0
-        integer(c_int32_t) :: flush_ms = 0, report_threads = 0, warmup_steps = 0, rank = 0, world_size = 0, log_level = 0
-        type(c_ptr) :: log = c_null_ptr, log_user = c_null_ptr, cupti_steps = c_null_ptr
-        integer(c_int32_t) :: cupti_graph_nodes = 0, nvtx_consume = 0
-        type(c_ptr) :: nvtx_shim = c_null_ptr, gpu_capture = c_null_ptr
-        integer(c_int32_t) :: cupti_sync_events = 0
-        integer(c_int64_t) :: history_bytes = 0
-        integer(c_int32_t) :: history_steps = 0, captures_per_hour = 0
-        integer(c_int64_t) :: capture_bytes_per_hour = 0
-        type(c_ptr) :: capture = c_null_ptr, capture_path = c_null_ptr, windows_path = c_null_ptr
-        integer(c_int32_t) :: window_steps = 0, window_seconds = 0
-        integer(c_int64_t) :: windows_max_bytes = 0
-        type(c_ptr) :: metrics_path = c_null_ptr
-        integer(c_int32_t) :: metrics_seconds = 0, hang_seconds = 0
-        type(c_ptr) :: hang_command = c_null_ptr, collector = c_null_ptr, collector_cpus = c_null_ptr
-        integer(c_int64_t) :: trace_rotate_bytes = 0
-        integer(c_int32_t) :: trace_keep = 0
-        type(c_ptr) :: machine_path = c_null_ptr
+        integer(c_int32_t) :: history_steps = 0
+        type(c_ptr) :: capture = c_null_ptr, capture_path = c_null_ptr, windows_path = c_null_ptr, metrics_path = c_null_ptr
+        integer(c_int32_t) :: hang_seconds = 0
+        type(c_ptr) :: hang_command = c_null_ptr
         real(c_double) :: overhead_max = 0
-        type(c_ptr) :: goodput_path = c_null_ptr, costs = c_null_ptr, peak = c_null_ptr, job_path = c_null_ptr
+        type(c_ptr) :: costs = c_null_ptr, goodput_path = c_null_ptr, job_path = c_null_ptr
+        type(c_ptr) :: log = c_null_ptr, log_user = c_null_ptr
+        integer(c_int32_t) :: log_level = 0
+        type(c_ptr) :: tuning = c_null_ptr
     end type
     type, bind(c) :: backend_info
         integer(c_int32_t) :: size = 232, live = 0
@@ -124,69 +113,36 @@ contains
 
     ! Begins a session. What is not given comes from the environment (PK_TRACE_PATH, ...); the arguments are the members
     ! of pk_options, whose manual is pk/options.h.
-    subroutine pk_start(trace_path, report_path, backends, ring_records, memory_bytes, warmup_steps, rank, &
-                        world_size, status, arena_path, clock, trace_max_bytes, flush_ms, report_threads, &
-                        log_level, cupti_steps, cupti_graph_nodes, nvtx_consume, nvtx_shim, gpu_capture, &
-                        cupti_sync_events, history_bytes, history_steps, captures_per_hour, &
-                        capture_bytes_per_hour, capture, capture_path, windows_path, window_steps, &
-                        window_seconds, windows_max_bytes, metrics_path, metrics_seconds, hang_seconds, &
-                        hang_command, collector, collector_cpus, trace_rotate_bytes, trace_keep, machine_path, &
-                        overhead_max, goodput_path, costs, peak, job_path)
-        character(len=*), intent(in), optional :: trace_path, report_path, backends, arena_path, clock, &
-            cupti_steps, nvtx_shim, gpu_capture, capture, capture_path, windows_path, metrics_path, &
-            hang_command, collector, collector_cpus, machine_path, goodput_path, costs, peak, job_path
-        integer, intent(in), optional :: ring_records, warmup_steps, rank, world_size, flush_ms, &
-            report_threads, log_level, cupti_graph_nodes, nvtx_consume, cupti_sync_events, history_steps, &
-            captures_per_hour, window_steps, window_seconds, metrics_seconds, hang_seconds, trace_keep
-        integer(c_int64_t), intent(in), optional :: memory_bytes, trace_max_bytes, history_bytes, &
-            capture_bytes_per_hour, windows_max_bytes, trace_rotate_bytes
+    subroutine pk_start(trace_path, report_path, backends, rank, world_size, warmup_steps, memory_bytes, history_steps, &
+                        capture, capture_path, windows_path, metrics_path, hang_seconds, hang_command, &
+                        overhead_max, costs, goodput_path, job_path, log_level, tuning, status)
+        character(len=*), intent(in), optional :: trace_path, report_path, backends, capture, capture_path, &
+            windows_path, metrics_path, hang_command, costs, goodput_path, job_path, tuning
+        integer, intent(in), optional :: rank, world_size, warmup_steps, history_steps, hang_seconds, log_level
+        integer(c_int64_t), intent(in), optional :: memory_bytes
         real(c_double), intent(in), optional :: overhead_max
         integer(c_int), intent(out), optional :: status
-        type(text), target :: kept(20)
+        type(text), target :: kept(12)
         type(options) :: wanted
         call set_text(trace_path, kept(1), wanted%trace_path)
         call set_text(report_path, kept(2), wanted%report_path)
         call set_text(backends, kept(3), wanted%backends)
-        call set_text(arena_path, kept(4), wanted%arena_path)
-        call set_text(clock, kept(5), wanted%clock)
-        call set_text(cupti_steps, kept(6), wanted%cupti_steps)
-        call set_text(nvtx_shim, kept(7), wanted%nvtx_shim)
-        call set_text(gpu_capture, kept(8), wanted%gpu_capture)
-        call set_text(capture, kept(9), wanted%capture)
-        call set_text(capture_path, kept(10), wanted%capture_path)
-        call set_text(windows_path, kept(11), wanted%windows_path)
-        call set_text(metrics_path, kept(12), wanted%metrics_path)
-        call set_text(hang_command, kept(13), wanted%hang_command)
-        call set_text(collector, kept(14), wanted%collector)
-        call set_text(collector_cpus, kept(15), wanted%collector_cpus)
-        call set_text(machine_path, kept(16), wanted%machine_path)
-        call set_text(goodput_path, kept(17), wanted%goodput_path)
-        call set_text(costs, kept(18), wanted%costs)
-        call set_text(peak, kept(19), wanted%peak)
-        call set_text(job_path, kept(20), wanted%job_path)
-        call set_number(ring_records, wanted%ring_records)
-        call set_number(warmup_steps, wanted%warmup_steps)
+        call set_text(capture, kept(4), wanted%capture)
+        call set_text(capture_path, kept(5), wanted%capture_path)
+        call set_text(windows_path, kept(6), wanted%windows_path)
+        call set_text(metrics_path, kept(7), wanted%metrics_path)
+        call set_text(hang_command, kept(8), wanted%hang_command)
+        call set_text(costs, kept(9), wanted%costs)
+        call set_text(goodput_path, kept(10), wanted%goodput_path)
+        call set_text(job_path, kept(11), wanted%job_path)
+        call set_text(tuning, kept(12), wanted%tuning)
         call set_number(rank, wanted%rank)
         call set_number(world_size, wanted%world_size)
-        call set_number(flush_ms, wanted%flush_ms)
-        call set_number(report_threads, wanted%report_threads)
-        call set_number(log_level, wanted%log_level)
-        call set_number(cupti_graph_nodes, wanted%cupti_graph_nodes)
-        call set_number(nvtx_consume, wanted%nvtx_consume)
-        call set_number(cupti_sync_events, wanted%cupti_sync_events)
+        call set_number(warmup_steps, wanted%warmup_steps)
         call set_number(history_steps, wanted%history_steps)
-        call set_number(captures_per_hour, wanted%captures_per_hour)
-        call set_number(window_steps, wanted%window_steps)
-        call set_number(window_seconds, wanted%window_seconds)
-        call set_number(metrics_seconds, wanted%metrics_seconds)
         call set_number(hang_seconds, wanted%hang_seconds)
-        call set_number(trace_keep, wanted%trace_keep)
+        call set_number(log_level, wanted%log_level)
         if (present(memory_bytes)) wanted%memory_bytes = memory_bytes
-        if (present(trace_max_bytes)) wanted%trace_max_bytes = trace_max_bytes
-        if (present(history_bytes)) wanted%history_bytes = history_bytes
-        if (present(capture_bytes_per_hour)) wanted%capture_bytes_per_hour = capture_bytes_per_hour
-        if (present(windows_max_bytes)) wanted%windows_max_bytes = windows_max_bytes
-        if (present(trace_rotate_bytes)) wanted%trace_rotate_bytes = trace_rotate_bytes
         if (present(overhead_max)) wanted%overhead_max = overhead_max
         call answer(start_c(wanted), status)
     end subroutine

@@ -92,15 +92,21 @@ def _stats(function, *region):
 _SETTABLE = {name: kind for name, kind in _c.Options._fields_ if name not in ("size", "log", "log_user")}
 
 
+def _quoted(setting):
+    return "'" + os.fsdecode(setting if isinstance(setting, (bytes, os.PathLike)) else str(setting)).replace("'", "''") + "'"
+
+
 def start(**options):
     """Begins a session. The options are those of pk/options.h; what is not given comes from the environment
-    (PK_TRACE_PATH, ...). Text may be str, bytes or a path; backends may be a list."""
+    (PK_TRACE_PATH, ...). Text may be str, bytes or a path; backends may be a list, tuning a dict."""
     wanted = _c.Options(size=ctypes.sizeof(_c.Options))
     for name, value in options.items():
         if name not in _SETTABLE:
             raise TypeError(f"start() has no option {name!r}; there are {', '.join(_SETTABLE)}")
         if isinstance(value, (list, tuple)):
             value = ",".join(value)
+        if isinstance(value, dict):
+            value = ",".join(f"{key}={_quoted(setting)}" for key, setting in value.items())
         if value is not None:
             setattr(wanted, name, {_TEXT: os.fsencode, _DOUBLE: float}.get(_SETTABLE[name], int)(value))
     _c.check(_start(ctypes.byref(wanted)))

@@ -103,12 +103,9 @@ class Counter(ctypes.Structure):
 
 class Options(ctypes.Structure):
     _fields_ = [(name[2:], {"u": U32, "i": I32, "w": U64, "s": TEXT, "p": POINTER, "d": DOUBLE}[name[0]]) for name in (
-        "u.size u.ring_records s.trace_path s.report_path w.memory_bytes s.backends s.arena_path s.clock "
-        "w.trace_max_bytes u.flush_ms u.report_threads u.warmup_steps i.rank i.world_size u.log_level p.log p.log_user "
-        "s.cupti_steps u.cupti_graph_nodes u.nvtx_consume s.nvtx_shim s.gpu_capture u.cupti_sync_events w.history_bytes "
-        "u.history_steps u.captures_per_hour w.capture_bytes_per_hour s.capture s.capture_path s.windows_path u.window_steps "
-        " u.window_seconds w.windows_max_bytes s.metrics_path u.metrics_seconds u.hang_seconds s.hang_command "
-        " s.collector s.collector_cpus w.trace_rotate_bytes u.trace_keep s.machine_path d.overhead_max s.goodput_path s.costs s.peak s.job_path").split()]
+        "u.size s.trace_path s.report_path s.backends i.rank i.world_size u.warmup_steps w.memory_bytes u.history_steps "
+        "s.capture s.capture_path s.windows_path s.metrics_path u.hang_seconds s.hang_command d.overhead_max s.costs "
+        "s.goodput_path s.job_path p.log p.log_user u.log_level s.tuning").split()]
 
 
 class BackendInfo(ctypes.Structure):

@@ -28,52 +28,28 @@ pub struct Counter {
 #[repr(C)]
 pub struct Options {
     pub size: u32,
-    pub ring_records: u32,
     pub trace_path: *const c_char,
     pub report_path: *const c_char,
-    pub memory_bytes: u64,
     pub backends: *const c_char,
-    pub arena_path: *const c_char,
-    pub clock: *const c_char,
-    pub trace_max_bytes: u64,
-    pub flush_ms: u32,
-    pub report_threads: u32,
-    pub warmup_steps: u32,
     pub rank: i32,
     pub world_size: i32,
-    pub log_level: u32,
-    pub log: *const c_void,
-    pub log_user: *mut c_void,
-    pub cupti_steps: *const c_char,
-    pub cupti_graph_nodes: u32,
-    pub nvtx_consume: u32,
-    pub nvtx_shim: *const c_char,
-    pub gpu_capture: *const c_char,
-    pub cupti_sync_events: u32,
-    pub history_bytes: u64,
+    pub warmup_steps: u32,
+    pub memory_bytes: u64,
     pub history_steps: u32,
-    pub captures_per_hour: u32,
-    pub capture_bytes_per_hour: u64,
     pub capture: *const c_char,
     pub capture_path: *const c_char,
     pub windows_path: *const c_char,
-    pub window_steps: u32,
-    pub window_seconds: u32,
-    pub windows_max_bytes: u64,
     pub metrics_path: *const c_char,
-    pub metrics_seconds: u32,
     pub hang_seconds: u32,
     pub hang_command: *const c_char,
-    pub collector: *const c_char,
-    pub collector_cpus: *const c_char,
-    pub trace_rotate_bytes: u64,
-    pub trace_keep: u32,
-    pub machine_path: *const c_char,
     pub overhead_max: f64,
-    pub goodput_path: *const c_char,
     pub costs: *const c_char,
-    pub peak: *const c_char,
+    pub goodput_path: *const c_char,
     pub job_path: *const c_char,
+    pub log: *const c_void,
+    pub log_user: *mut c_void,
+    pub log_level: u32,
+    pub tuning: *const c_char,
 }
 
 #[repr(C)]
@@ -86,7 +62,7 @@ pub struct Backend {
 
 // What C has (tests/abi); larger ones come with a larger size member.
 const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 40 && size_of::<Stats>() == 30344);
-const _: () = assert!(size_of::<Options>() == 312 && size_of::<Backend>() == 232 && size_of::<Counts>() == 152);
+const _: () = assert!(size_of::<Options>() == 176 && size_of::<Backend>() == 232 && size_of::<Counts>() == 152);
 
 #[link(name = "pk")]
 extern "C" {

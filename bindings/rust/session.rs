@@ -69,15 +69,10 @@ impl Options {
         Options { raw, kept: Vec::new() }
     }
 
-    text_options! { trace_path report_path backends arena_path clock cupti_steps nvtx_shim
-                    gpu_capture capture capture_path windows_path metrics_path goodput_path costs hang_command
-                    collector collector_cpus machine_path peak job_path }
-    number_options! { ring_records: u32 memory_bytes: u64 trace_max_bytes: u64 flush_ms: u32 report_threads: u32
-                      warmup_steps: u32 rank: i32 world_size: i32 log_level: u32 cupti_graph_nodes: u32
-                      nvtx_consume: u32 cupti_sync_events: u32 history_steps: u32 history_bytes: u64
-                      captures_per_hour: u32 capture_bytes_per_hour: u64 window_steps: u32
-                      window_seconds: u32 windows_max_bytes: u64 metrics_seconds: u32 hang_seconds: u32
-                      trace_rotate_bytes: u64 trace_keep: u32 overhead_max: f64 }
+    text_options! { trace_path report_path backends capture capture_path windows_path metrics_path hang_command costs
+                    goodput_path job_path tuning }
+    number_options! { rank: i32 world_size: i32 warmup_steps: u32 memory_bytes: u64 history_steps: u32
+                      hang_seconds: u32 overhead_max: f64 log_level: u32 }
 
     /// Begins a session, which ends when it is dropped.
     pub fn start(&self) -> Result<Session, Error> {

@@ -36,8 +36,8 @@
  *          for graphs that are launched from the device, whose instantiation fails with any event
  *          in them, nor for graphs that become children of a conditional node's body. Events
  *          between two kernels also keep them from overlapping by programmatic dependent launch.
- *          For these cases PK_GPU_CAPTURE=off (pk_options.gpu_capture) leaves all captures alone.
- *          What is kept out is counted (kept_out).
+ *          For these cases PK_GPU_GRAPHS=0 (docs/tuning.md) leaves all captures alone. What is kept
+ *          out is counted (kept_out).
  * Failure: none visible. Every span is counted (pk_gpu_counts). pk_backend_status("cuda", ...)
  *          gives the most serious reason why spans are missing. A context that reports an error
  *          after which nothing works in it (an illegal address, a launch timeout, ...) is left
@@ -110,7 +110,7 @@ typedef struct pk_gpu_counts {
     uint64_t pairs;      /* pairs of events made */
     uint64_t operations; /* of recorded: a communicator's, see pk/nccl.h */
     uint64_t refused;    /* of skipped: operations whose library returned an error */
-    uint64_t kept_out;   /* of skipped: in captures that take no events, or by PK_GPU_CAPTURE=off */
+    uint64_t kept_out;   /* of skipped: in captures that take no events, or by PK_GPU_GRAPHS=0 */
 } pk_gpu_counts;
 
 /* During a session, and after it until the next one. All 0 without a GPU. PK_EINVAL if size is 0 or

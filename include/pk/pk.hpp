@@ -53,12 +53,6 @@ struct options : pk_options {
         std::memset(static_cast<pk_options *>(this), 0, sizeof(pk_options));
         size = static_cast<uint32_t>(sizeof(pk_options));
     }
-
-    /* At most this long until a record is in the file, 10 ms .. 1 h. */
-    void flush_every(std::chrono::milliseconds time) noexcept
-    {
-        flush_ms = static_cast<uint32_t>(time.count());
-    }
 };
 
 /* A session as long as a block. False if pk_start failed; status() says how. */

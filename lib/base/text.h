@@ -45,11 +45,3 @@ void pki_arguments_read(char *out, size_t size);
 
 /* The same of arguments with a 0 behind each. */
 void pki_arguments_show(const char *arguments, size_t length, char *out, size_t size);
-
-/* ---- the variables of the environment that stand for options ---- */
-
-/* Is there one of this name? */
-bool pki_variable_is_known(const char *name, size_t length);
-
-/* An empty variable counts as not set: NULL. So does one that is not known. */
-const char *pki_variable(const char *name);

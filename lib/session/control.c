@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "base/tuning.h"
 #include "capture/capture.h"
 #include "core/frames.h"
 #include "core/join.h"
@@ -53,57 +54,38 @@ static pk_status pki_operator_read(bool *off)
 
 /* ---- PK_OVERRIDE ---- */
 
-/* All members that have a variable. rank counts with world_size alone. */
+/* All members that have a variable, but for tuning, which goes by its keys. rank counts with
+ * world_size alone. */
 #define FOR_EACH_OPTION(X)                                                                         \
-    X(ring_records, "PK_RING_RECORDS")                                                             \
     X(trace_path, "PK_TRACE_PATH")                                                                 \
     X(report_path, "PK_REPORT_PATH")                                                               \
     X(memory_bytes, "PK_MEMORY_BYTES")                                                             \
     X(backends, "PK_BACKENDS")                                                                     \
-    X(arena_path, "PK_ARENA_PATH")                                                                 \
-    X(clock, "PK_CLOCK")                                                                           \
-    X(trace_max_bytes, "PK_TRACE_MAX_BYTES")                                                       \
-    X(flush_ms, "PK_FLUSH_MS")                                                                     \
-    X(report_threads, "PK_REPORT_THREADS")                                                         \
     X(warmup_steps, "PK_WARMUP_STEPS")                                                             \
     X(world_size, "PK_WORLD_SIZE")                                                                 \
     X(log_level, "PK_LOG_LEVEL")                                                                   \
     X(log, "PK_LOG")                                                                               \
-    X(cupti_steps, "PK_CUPTI_STEPS")                                                               \
-    X(cupti_graph_nodes, "PK_CUPTI_GRAPH_NODES")                                                   \
-    X(nvtx_consume, "PK_NVTX_CONSUME")                                                             \
-    X(nvtx_shim, "PK_NVTX_SHIM")                                                                   \
-    X(gpu_capture, "PK_GPU_CAPTURE")                                                               \
-    X(cupti_sync_events, "PK_CUPTI_SYNC_EVENTS")                                                   \
-    X(history_bytes, "PK_HISTORY_BYTES")                                                           \
     X(history_steps, "PK_HISTORY_STEPS")                                                           \
-    X(captures_per_hour, "PK_CAPTURES_PER_HOUR")                                                   \
-    X(capture_bytes_per_hour, "PK_CAPTURE_BYTES_PER_HOUR")                                         \
     X(capture, "PK_CAPTURE")                                                                       \
     X(capture_path, "PK_CAPTURE_PATH")                                                             \
     X(windows_path, "PK_WINDOWS_PATH")                                                             \
-    X(window_steps, "PK_WINDOW_STEPS")                                                             \
-    X(window_seconds, "PK_WINDOW_SECONDS")                                                         \
-    X(windows_max_bytes, "PK_WINDOWS_MAX_BYTES")                                                   \
     X(metrics_path, "PK_METRICS_PATH")                                                             \
-    X(metrics_seconds, "PK_METRICS_SECONDS")                                                       \
     X(hang_seconds, "PK_HANG_SECONDS")                                                             \
     X(hang_command, "PK_HANG_COMMAND")                                                             \
-    X(collector, "PK_COLLECTOR")                                                                   \
-    X(collector_cpus, "PK_COLLECTOR_CPUS")                                                         \
-    X(trace_rotate_bytes, "PK_TRACE_ROTATE_BYTES")                                                 \
-    X(trace_keep, "PK_TRACE_KEEP")                                                                 \
-    X(machine_path, "PK_MACHINE_PATH")                                                             \
     X(overhead_max, "PK_OVERHEAD_MAX")                                                             \
     X(goodput_path, "PK_GOODPUT_PATH")                                                             \
     X(costs, "PK_COSTS")                                                                           \
-    X(peak, "PK_PEAK")                                                                             \
     X(job_path, "PK_JOB_PATH")
+
+bool pki_operator_overrides(void)
+{
+    bool on;
+    return read_switch("PK_OVERRIDE", &on) == PK_OK && on;
+}
 
 void pki_operator_override(pk_options *options)
 {
-    bool on;
-    if (read_switch("PK_OVERRIDE", &on) || !on)
+    if (!pki_operator_overrides())
         return;
 #define UNSET(member, variable)                                                                    \
     if (pki_variable(variable))                                                                    \
@@ -128,7 +110,7 @@ static bool pki_operator_asks(const pk_options *options)
     return (trace && pki_variable("PK_TRACE_PATH")) || (report && pki_variable("PK_REPORT_PATH"));
 }
 
-/* PK_LOG: stderr has it already, off wants none. */
+/* PK_LOG: stderr has it already, none forbids it. */
 static bool is_silent(void)
 {
     return pki_variable("PK_LOG") != NULL;
@@ -142,7 +124,7 @@ static bool speaks_for_its_host(void)
 }
 
 /* One line on stderr, prefix and pk_error_message(), about a status that is not PK_OK. Not if
- * PK_LOG=stderr has said it or PK_LOG=off forbids it; of the ranks of a host one says it. */
+ * PK_LOG=stderr has said it or PK_LOG=none forbids it; of the ranks of a host one says it. */
 static void pki_operator_tell(const char *prefix, pk_status status)
 {
     char line[448];
@@ -469,7 +451,7 @@ void pk_log_(pk_log_level level, const char *sentence)
 static bool is_logged(void)
 {
     const char *where = secure_getenv("PK_LOG");
-    return where && (strcmp(where, "stderr") == 0 || strcmp(where, "off") == 0);
+    return where && (strcmp(where, "stderr") == 0 || strcmp(where, "none") == 0);
 }
 
 /* What is recorded goes into the session that is open: the program's. */
@@ -541,10 +523,6 @@ static pk_status flush(pki_session *s)
     pthread_mutex_lock(&pki_drain_lock);
     pki_backends_collect();
     pki_drain_round(s, true);
-    if (s->config.no_collector) {
-        pki_collect_check_clock(s, false);
-        pki_services_each(round, (s));
-    }
     pki_services_each(flush, (s));
     pki_output_check(s);
     pk_status status = s->unreported;
@@ -552,11 +530,7 @@ static pk_status flush(pki_session *s)
     pki_services_each(look, (s));
     pki_toll_of_caller(s, before);
     pki_toll_publish(s);
-    if (s->config.no_collector)
-        pki_services_each(behind, (s));
     pthread_mutex_unlock(&pki_drain_lock);
-    if (s->config.no_collector)
-        pki_services_each(unlocked, ());
     return status
                ? pki_fail(status, "trace %s: %s", s->paths.trace, pki_output_error_text(s, status))
                : PK_OK;

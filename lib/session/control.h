@@ -9,6 +9,9 @@
 /* PK_OFF, PK_OVERRIDE, and a word where a file that only the environment asks for does not come. */
 
 /* PK_OVERRIDE=1: what the environment sets is not what the code has set. */
+bool pki_operator_overrides(void);
+
+/* Then members that have a variable in it are set to nothing. */
 void pki_operator_override(pk_options *options);
 
 /* ---- from an open session to its reports ---- */

@@ -113,7 +113,7 @@ void pki_session_reset_log(void);
  *     drain       in a round, before anything is taken out of the rings       drain lock
  *     folded      in it, behind folding and before events are formatted       drain lock
  *     drained     in it, when the rings have been emptied                     drain lock
- *     round       behind each round of the collector; without a collector, in pk_flush; drain lock
+ *     round       behind each round of the collector                         drain lock
  *     look        what is looked at now and then is looked at now: pk_flush, pk_stop; drain lock
  *     flush       what waits to be written is written: pk_flush               drain lock
  *     behind      behind all of that, once its cost is known                  drain lock

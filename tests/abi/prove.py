@@ -10,11 +10,11 @@ import abi
 
 # header, what stands there, what takes its place, and a piece of the complaint; None: there must be none.
 CHANGES = [
-    ("options.h", "    const char *job_path; /*", "    const char *job_path;\n    uint64_t newest; /*", None),
-    ("options.h", "    const char *job_path; /*", "    /*", "job_path"),
+    ("options.h", "    const char *tuning;\n", "    const char *tuning;\n    uint64_t newest;\n", None),
+    ("options.h", "    const char *tuning;\n", "", "tuning"),
     ("options.h", "    const char *trace_path;\n", "    const char *trace_path;\n    const char *early;\n", "early"),
     ("options.h", "    uint32_t warmup_steps;\n", "    uint64_t warmup_steps;\n", "another type"),
-    ("options.h", "    uint32_t nvtx_consume;\n", "    uint32_t nvtx_consume, squeezed;\n", "squeezed"),
+    ("options.h", "    uint32_t warmup_steps;\n", "    uint32_t warmup_steps, squeezed;\n", "squeezed"),
     ("region.h", "    uint32_t line;", "    uint64_t line;", "the size of pk_region"),
     ("stats.h", "    double unit_ns;", "    double unit_ns, unit_s;", "pk_stats.spare has moved"),
     ("region.h", "    PK_WAIT = 5 ", "    PK_WAIT = 5, PK_NEW = 6 ", None),

@@ -85,8 +85,8 @@ static void step(const fake_cupti_table *fake)
 int main(int argc, char **argv)
 {
     const fake_cupti_table *fake = argc == 3 ? open_fake(argv[1]) : NULL;
-    if (!fake || pk_start(pk_options(.trace_path = argv[2], .backends = "cupti", .flush_ms = 100,
-                                     .rank = 2, .world_size = 4)) != PK_OK)
+    if (!fake || pk_start(pk_options(.trace_path = argv[2], .backends = "cupti", .rank = 2,
+                                     .world_size = 4, .tuning = "flush_ms=100")) != PK_OK)
         return 2;
     for (int i = 0; i < 20; i++) {
         step(fake);

@@ -51,9 +51,12 @@ static inline int stop_and_leave(void **state)
     return leave_folder(state);
 }
 
-#define start_cupti(...)                                                                           \
+#define start_cupti(...) start_tuned("", __VA_ARGS__)
+
+/* settings: of pk_options.tuning, each with a comma before it. */
+#define start_tuned(settings, ...)                                                                 \
     assert_int_equal(pk_start(pk_options(.trace_path = "run.json", .backends = "cupti",            \
-                                         .flush_ms = 3600000, __VA_ARGS__)),                       \
+                                         .tuning = "flush_ms=3600000" settings, __VA_ARGS__)),     \
                      PK_OK)
 
 static inline json_t *stop_and_load(void)

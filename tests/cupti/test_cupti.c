@@ -54,7 +54,7 @@ static void a_kernel_in_its_region(void **state)
 static void ids_tell_calls_apart(void **state)
 {
     (void)state;
-    start_cupti(.clock = "monotonic");
+    start_tuned(",clock=monotonic", .rank = 0);
     for (int i = 0; i < 2; i++) {
         pk_region_begin(&forward);
         launch(.kernel = "a");
@@ -84,7 +84,7 @@ static void ids_tell_calls_apart(void **state)
 static void copies_sets_and_graphs(void **state)
 {
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     pk_region_begin(&forward);
     play(RUNTIME, .id = 41, .device = CUPTI_ACTIVITY_KIND_MEMCPY, .bytes = 4000, .ns = 2000,
          .stream = 13);
@@ -116,7 +116,7 @@ static void copies_sets_and_graphs(void **state)
 static void calls(void **state)
 {
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     pk_region_begin(&forward);
     play(DRIVER, .id = 307, A_KERNEL, .kernel = "by_driver");
     play(DRIVER, .id = 277, .device = CUPTI_ACTIVITY_KIND_MEMCPY, .bytes = 1);
@@ -147,7 +147,7 @@ static void what_overlaps_on_a_stream(void **state)
 {
     const json_t *e[4];
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     launch(.kernel = "a", .delay = 1000000, .ns = 500000000);
     launch(.kernel = "b", .delay = 2000000, .ns = 600000000); /* begins within a, ends behind it */
     launch(.kernel = "c", .delay = 900000000, .ns = 50000);
@@ -175,7 +175,7 @@ static void what_overlaps_on_a_stream(void **state)
 static void waits(void **state)
 {
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     pk_region_begin(&forward);
     play(RUNTIME, .id = 131, .wait = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE,
          .stream = 7);
@@ -219,7 +219,7 @@ static void event_waits_for(const json_t *doc, size_t n, uint32_t record, int64_
 static void waits_for_events(void **state)
 {
     (void)state;
-    start_cupti(.cupti_sync_events = 1);
+    start_tuned(",cupti_sync_events=1", .rank = 0);
     launch(.kernel = "a", .stream = 13);
     uint32_t first = play(RUNTIME, RECORD, .records = 5, .stream = 13);
     uint32_t waited = play(RUNTIME, STREAM_WAIT, .waits_for = 5, .stream = 8);
@@ -258,7 +258,7 @@ static void waits_for_events(void **state)
 static void no_events_unasked(void **state)
 {
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     assert_false(fake->enabled >> CUPTI_ACTIVITY_KIND_CUDA_EVENT & 1);
     play(RUNTIME, RECORD, .records = 5);
     play(RUNTIME, EVENT_WAIT, .waits_for = 5);
@@ -275,7 +275,7 @@ static void regions_told_late(void **state)
 {
     (void)state;
     fake->external_last = true;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     pk_region_begin(&forward);
     launch(.kernel = "a");
     pk_region_end(&forward);
@@ -301,9 +301,9 @@ static void many_threads_and_flushes(void **state)
 {
     char names[20][8];
     (void)state;
-    assert_int_equal(
-        pk_start(pk_options(.trace_path = "run.json", .backends = "cupti", .flush_ms = 100)),
-        PK_OK);
+    assert_int_equal(pk_start(pk_options(.trace_path = "run.json", .backends = "cupti",
+                                         .tuning = "flush_ms=100")),
+                     PK_OK);
     for (int i = 0; i < 20; i++) {
         pthread_t thread;
         snprintf(names[i], sizeof names[i], "k%d", i);
@@ -324,7 +324,7 @@ static void many_threads_and_flushes(void **state)
 static void devices_are_described(void **state)
 {
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     launch(.kernel = "a");
     fake->finish();
     json_t *doc = stop_and_load();
@@ -346,7 +346,7 @@ static void devices_are_described(void **state)
 static void questions_are_no_waits(void **state)
 {
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     assert_non_null(strstr(fake->log, "all_waits:0"));
     play(DRIVER, .id = CUPTI_DRIVER_TRACE_CBID_cuEventQuery, A_QUESTION);
     play(RUNTIME, .id = CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020,
@@ -440,7 +440,7 @@ static void a_window_of_steps(void **state)
 {
     (void)state;
     assert_int_equal(pk_start(pk_options(.trace_path = "run.json", .report_path = "run.report.json",
-                                         .cupti_steps = "200-204")),
+                                         .tuning = "cupti_steps=200-204")),
                      PK_OK);
     for (int i = 0; i < 240; i++)
         step();
@@ -590,7 +590,7 @@ static void expect_kernels(const json_t *doc, int first, int last)
 static void only_these_steps(void **state)
 {
     (void)state;
-    start_window(.cupti_steps = "12-14");
+    start_window(.tuning = "cupti_steps=12-14");
     assert_string_equal(status().reason, "waiting for its steps");
     assert_string_equal(fake->log, ""); /* it is anybody's until then */
     step_until(11);
@@ -627,7 +627,7 @@ static void from_the_first_step_on(void **state)
 static void a_session_that_ends_within(void **state)
 {
     (void)state;
-    start_window(.cupti_steps = "3-100");
+    start_window(.tuning = "cupti_steps=3-100");
     step_until(2);
     await(true);
     step_until(6);
@@ -639,7 +639,7 @@ static void a_session_that_ends_within(void **state)
 static void steps_that_never_come(void **state)
 {
     (void)state;
-    start_window(.cupti_steps = "1000000000-2000000000");
+    start_window(.tuning = "cupti_steps=1000000000-2000000000");
     step_until(5);
     assert_int_equal(pk_flush(), PK_OK);
     json_t *doc = stop_and_load();
@@ -651,13 +651,13 @@ static void steps_that_never_come(void **state)
 static void lists_that_exclude_it(void **state)
 {
     (void)state;
-    start_window(.cupti_steps = "0-9", .backends = "-cupti");
+    start_window(.backends = "-cupti", .tuning = "cupti_steps=0-9");
     assert_string_equal(status().reason, "not asked for");
     assert_int_equal(pk_stop(), PK_OK);
-    start_window(.cupti_steps = "0-9", .backends = "none");
+    start_window(.backends = "none", .tuning = "cupti_steps=0-9");
     assert_int_equal(pk_stop(), PK_OK);
     assert_string_equal(fake->log, "");
-    start_window(.cupti_steps = "0-9", .backends = "nvtx"); /* beside what is named */
+    start_window(.backends = "nvtx", .tuning = "cupti_steps=0-9"); /* beside what is named */
     await(true);
 }
 

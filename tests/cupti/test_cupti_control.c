@@ -29,7 +29,7 @@ static void the_order_of_things(void **state)
     static const char *const last[] = {"disable:10", "disable:5", "disable:39",
                                        "disable:51", "flush:1",   NULL};
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     expect_before("clock", (const char *const[]){"subscribe", NULL});
     expect_before("enable:39", first);
     expect_before("enable:10", (const char *const[]){"clock", NULL});
@@ -47,7 +47,7 @@ static void the_clock_is_registered_once(void **state)
 {
     (void)state;
     for (int i = 0; i < 3; i++) {
-        start_cupti(.clock = NULL);
+        start_cupti(.rank = 0);
         assert_int_equal(pk_stop(), PK_OK);
     }
     assert_int_equal(fake->clocks, 1);
@@ -64,7 +64,7 @@ static uint64_t ticks_of_somebody(void)
 static void somebody_elses_clock(void **state)
 {
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     fake->set_clock(ticks_of_somebody);
     unsigned clocks = fake->clocks;
     launch(.kernel = "lost");
@@ -79,7 +79,7 @@ static void somebody_elses_clock(void **state)
 static void node_by_node(void **state)
 {
     (void)state;
-    start_cupti(.cupti_graph_nodes = 1);
+    start_tuned(",cupti_graph_nodes=1", .rank = 0);
     assert_null(strstr(fake->log, "enable:51"));
     pk_region_begin(&forward);
     play(RUNTIME, .id = 311, A_KERNEL, .kernel = "node", .kernels = 3, .graph = 5);
@@ -100,7 +100,7 @@ static void node_by_node(void **state)
 
 static void expect_off(const char *why)
 {
-    start_cupti(.clock = NULL); /* the session starts all the same */
+    start_cupti(.rank = 0); /* the session starts all the same */
     pk_backend_info info = status();
     if (info.live || !strstr(info.reason, why))
         fail_msg("live %u, '%s' does not say %s", info.live, info.reason, why);
@@ -127,7 +127,7 @@ static void somebody_else_has_it(void **state)
     assert_int_equal(fake->flushes, 0); /* nothing of theirs is touched */
     assert_null(strstr(fake->log, "enable"));
     fake->subscribe = CUPTI_SUCCESS;
-    start_cupti(.clock = NULL); /* once they are gone */
+    start_cupti(.rank = 0); /* once they are gone */
     assert_int_equal(status().live, 1);
 }
 
@@ -159,7 +159,7 @@ static void kinds_that_are_missing(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
         fake->kinds[optional[i]] = CUPTI_ERROR_INVALID_KIND;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     pk_region_begin(&forward);
     launch(.kernel = "a");
     pk_region_end(&forward);
@@ -200,7 +200,7 @@ static void look_whether_locked(uint32_t flag)
 static void no_lock_is_held_while_flushing(void **state)
 {
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     fake->on_flush = look_whether_locked;
     assert_int_equal(pk_flush(), PK_OK);
     assert_int_equal(looked, 1);
@@ -233,7 +233,7 @@ static void forks(void **state)
         skip(); /* ThreadSanitizer loses a fork's threads */
     if (getenv("PK_TEST_QEMU"))
         skip(); /* qemu-user dies of threads that a fork's child starts */
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     pk_region_begin(&forward);
     launch(.kernel = "before");
     pid_t child = fork();
@@ -621,7 +621,10 @@ static void sessions_come_and_go(void **state)
     assert_int_equal(pthread_create(&threads[THREADS + 1], NULL, flusher, NULL), 0);
     for (int i = is_slow() ? 12 : 0; i < 20; i++) {
         struct timespec t = {0, 5000000};
-        start_cupti(.cupti_steps = i % 4 == 3 ? "0-50" : NULL);
+        if (i % 4 == 3)
+            start_tuned(",cupti_steps=0-50", .rank = 0);
+        else
+            start_cupti(.rank = 0);
         nanosleep(&t, NULL);
         json_t *doc = stop_and_load();
         expect_regions(doc);

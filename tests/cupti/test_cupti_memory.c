@@ -34,7 +34,7 @@ static pk_region forward = PK_REGION("forward"), cache = PK_REGION("cache");
 
 #define begin_memory(...)                                                                          \
     assert_int_equal(pk_start(pk_options(.report_path = "run.report.json", .costs = "memory",      \
-                                         .flush_ms = 3600000, __VA_ARGS__)),                       \
+                                         .tuning = "flush_ms=3600000", __VA_ARGS__)),              \
                      PK_OK)
 
 /* -- the report -- */
@@ -568,7 +568,7 @@ static int memory_is_back(void **state)
 static void no_buffer_to_be_had(void **state)
 {
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     pk_region_begin(&memory_forward);
     pki_store(&no_buffers, true);
     errno = 4711;
@@ -594,7 +594,7 @@ static void every_allocation_once(void **state)
     bool failed = true;
     (void)state;
     for (long n = 0; failed && n < 200; n++) {
-        start_cupti(.clock = NULL);
+        start_cupti(.rank = 0);
         pk_region_begin(&memory_forward);
         for (int i = 0; i < 20; i++)
             launch(.kernel = i % 2 ? "a" : "_Z1bv", .stream = (uint32_t)i + 1);

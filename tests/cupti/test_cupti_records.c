@@ -34,7 +34,7 @@ static void write_now(void)
 static void impossible_times(void **state)
 {
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     uint64_t now = fake->clock(), bit = (uint64_t)1 << 63;
     write_kernel(0, 0);
     write_kernel(0, now);
@@ -60,7 +60,7 @@ static void kinds_that_nobody_knows(void **state)
     (void)state;
     fake->lengths[60] = sizeof unknown;
     fake->lengths[CUPTI_ACTIVITY_KIND_JIT] = 40;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     fake->write(&unknown);
     write_now();
     unknown.kind = CUPTI_ACTIVITY_KIND_JIT;
@@ -81,7 +81,7 @@ static void longer_records(void **state)
     } longer;
     (void)state;
     fake->lengths[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL] = sizeof longer;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     for (int i = 0; i < 3; i++) {
         memset(&longer, 0xEE, sizeof longer);
         uint64_t now = fake->clock();
@@ -97,7 +97,7 @@ static void longer_records(void **state)
 static void buffers_cut_short(void **state)
 {
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     write_now();
     fake->lengths[61] = 16;
     uint32_t short_one[4] = {61};
@@ -115,7 +115,7 @@ static void more_than_a_buffer_holds(void **state)
     const unsigned buffers = is_slow() ? 2 : 3; /* to read the trace back takes longer than all */
     const int many = is_slow() ? 5000 : 10000;
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     pk_region_begin(&forward);
     for (int i = 0; i < many; i++) {
         launch(.kernel = i % 2 ? "odd" : "even");
@@ -134,7 +134,7 @@ static void more_than_a_buffer_holds(void **state)
 static void what_cupti_drops(void **state)
 {
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     fake->dropped = 17;
     assert_int_equal(pk_flush(), PK_OK);
     fake->dropped = 3;
@@ -148,7 +148,7 @@ static void pools_of_memory(void **state)
 {
     CUpti_ActivityMemory4 m;
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     memset(&m, 0, sizeof m);
     m.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
     m.memoryPoolConfig.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
@@ -173,7 +173,7 @@ static void overheads(void **state)
 {
     CUpti_ActivityOverhead3 o;
     (void)state;
-    start_cupti(.clock = NULL);
+    start_cupti(.rank = 0);
     memset(&o, 0, sizeof o);
     o.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
     o.overheadKind = CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL;

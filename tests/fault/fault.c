@@ -1,7 +1,9 @@
 /* Every library function that perfkit depends on, failing by each way that leads to it. */
 #include "failing.h"
 #include "kit.h"
+#include "rounds.h"
 #include "trace.h"
+#include "tuning.h"
 
 #include <pk/pk.h>
 
@@ -241,9 +243,9 @@ static void run_session(const fault *f)
     snprintf(path, sizeof path, "%s", kit_path(f->trace));
     fault_arm(f);
     pk_status started;
-    STATUS(started,
-           pk_start(pk_options(.trace_path = path, .ring_records = 256, .memory_bytes = 8u << 20,
-                               .costs = costs, .report_path = kit_path("report.json"))));
+    STATUS(started, pk_start(pk_options(.trace_path = path, .memory_bytes = 8u << 20,
+                                        .costs = costs, .report_path = kit_path("report.json"),
+                                        .tuning = "ring_records=256")));
     unsigned workers = work_on_threads();
     if (started) {
         check_no_start(started, files_open, threads);
@@ -354,7 +356,7 @@ static int run_sweep(int argc, char **argv)
 
 /* Windows, metrics, captures from history, a trace in several files.
  *
- * Without a thread of perfkit's, so that each run makes the same calls. Whatever fails, the calls
+ * The rounds are this thread's, so that each run makes the same calls. Whatever fails, the calls
  * answer with a status, what was begun is recorded or counted as dropped, each file that is there
  * is whole, and no half one lies beside them. */
 
@@ -381,8 +383,10 @@ static uint64_t make_steps(unsigned regions)
     uint64_t begun = 0;
     for (unsigned step = 0; step < STEPS; step++) {
         begun += make_step(step, regions);
-        if (step % 4 == 3)
+        if (step % 4 == 3) {
+            kit_round();
             pk_flush();
+        }
     }
     return begun;
 }
@@ -472,12 +476,10 @@ static pk_options options(const fault *f, char (*paths)[600])
     return (pk_options){.size = sizeof(pk_options),
                         .trace_path = paths[0],
                         .windows_path = paths[1],
-                        .window_steps = 8,
                         .metrics_path = paths[2],
                         .capture_path = paths[3],
                         .capture = "every=10;steps=3-4",
                         .history_steps = 8,
-                        .collector = "none",
                         .backends = "none",
                         .memory_bytes = 16u << 20};
 }
@@ -496,10 +498,11 @@ static void production_run(const fault *f, unsigned regions, uint64_t rotate)
     unsigned files_open = kit_open_files(), threads = kit_threads();
     pk_counts counts = {.size = sizeof counts};
     pk_options o = options(f, paths);
-    o.trace_rotate_bytes = rotate;
-    o.trace_keep = rotate ? 3 : 0;
+    o.tuning = kit_tuning("window_steps=8,trace_rotate_bytes=%llu,trace_keep=%u",
+                          (unsigned long long)rotate, rotate ? 3 : 0);
     fault_arm(f);
     pk_status started = pk_start(&o);
+    kit_end_collector();
     uint64_t begun = make_steps(regions);
     if (started) {
         production_check_no_start(files_open);

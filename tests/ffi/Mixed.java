@@ -104,7 +104,7 @@ public class Mixed {
         Pk.Counts counts = Pk.counts();
         expect(counts.begun() == 34 && counts.recorded() == 34 && counts.unbalanced() == 0, counts.toString());
         expect(counts.steps() == 10 && counts.strayEnds() == 0, counts.toString());
-        try (var _ = new Pk.Options().historySteps(4).historyBytes(1 << 20).capturePath("kept-%s.json").peak("fp64").start()) {
+        try (var _ = new Pk.Options().historySteps(4).capturePath("kept-%s.json").tuning("history_bytes=1M,peak=fp64").start()) {
             Pk.step(1);
             Pk.capture("asked", 1);
             Pk.step(1);

@@ -114,7 +114,7 @@ program mixed
     call expect(counts%unbalanced == 0 .and. counts%steps == 10, "more counts")
     call pk_capture("there is no session", 1, status)
     call expect(status == PK_EOFF, "a capture without a session")
-    call pk_start(history_steps=4, history_bytes=1048576_c_int64_t, capture_path="kept-%s.json", peak="fp64", status=status)
+    call pk_start(history_steps=4, capture_path="kept-%s.json", tuning="history_bytes=1M,peak=fp64", status=status)
     call expect(status == PK_OK, "history")
     call pk_step(1_c_int64_t)
     call pk_capture("asked", 1, status)

@@ -281,18 +281,22 @@ class Session(unittest.TestCase):
 
     def test_options(self):
         pk.stop()
-        with self.assertRaisesRegex(TypeError, "no option 'trace'; there are ring_records, trace_path"):
+        with self.assertRaisesRegex(TypeError, "no option 'trace'; there are trace_path, report_path"):
             pk.start(trace="run.json")
         with self.assertRaisesRegex(pk.Error, "ring_records.*PK_EINVAL") as caught:
-            pk.start(ring_records=100)
+            pk.start(tuning="ring_records=100")
         self.assertEqual((caught.exception.status, caught.exception.name), (-1, "PK_EINVAL"))
+        with self.assertRaisesRegex(pk.Error, "tuning: 'flush' is no key"):
+            pk.start(tuning={"clock": "monotonic", "flush": 50})
         with self.assertRaises(TypeError):
             pk.start(log=None)
         with self.assertRaisesRegex(pk.Error, "overhead_max.*PK_EINVAL"):  # a fraction stays one
             pk.start(overhead_max=0.7)
         with tempfile.TemporaryDirectory() as folder, pk.session(
-                trace_path=os.path.join(folder, "a.json").encode(), report_path=None, backends=["none"], flush_ms=50,
-                memory_bytes=1 << 24, rank=1, world_size=2, clock="monotonic", report_threads=True):
+                trace_path=os.path.join(folder, "a.json").encode(), report_path=None, backends=["none"],
+                memory_bytes=1 << 24, rank=1, world_size=2,
+                tuning={"flush_ms": 50, "clock": "monotonic", "arena_path": os.path.join(folder, "a,'b'")}):
+            self.assertTrue(os.path.exists(os.path.join(folder, "a,'b'")))
             self.assertTrue(pk.started())
         self.assertFalse(pk.started())
 

@@ -92,9 +92,10 @@ static void die_amid_a_run(const char *path)
     pthread_t threads[THREADS];
     pthread_barrier_t all_there;
     pthread_barrier_init(&all_there, NULL, THREADS + 1);
-    need(pk_start(pk_options(.trace_path = path, .memory_bytes = MEMORY, .ring_records = 64,
-                             .flush_ms = 3600000, .backends = "none", .history_steps = 4,
-                             .history_bytes = PKI_HISTORY_LEAST)) == PK_OK,
+    need(pk_start(pk_options(.trace_path = path, .memory_bytes = MEMORY, .backends = "none",
+                             .history_steps = 4,
+                             .tuning = "ring_records=64,flush_ms=3600000,history_bytes=1M")) ==
+             PK_OK,
          pk_error_message());
     record(&outer);
     pk_comm_start(pk_comm_create("ring", "world", 0, 1, 4), PK_COMM_OP_SEND, PK_COMM_TYPE_BYTE, 9,

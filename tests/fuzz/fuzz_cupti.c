@@ -121,8 +121,10 @@ static void check_trace(bool spoilt)
 
 static void try_input(const uint8_t *data, size_t size, bool spoilt)
 {
-    must(pk_start(pk_options(.trace_path = path, .backends = "cupti", .arena_path = "none",
-                             .clock = "monotonic", .flush_ms = 3600000, .cupti_sync_events = 1)) ==
+    must(pk_start(pk_options(
+                 .trace_path = path, .backends = "cupti",
+                 .tuning =
+                     "arena_path=none,clock=monotonic,flush_ms=3600000,cupti_sync_events=1")) ==
              PK_OK,
          "pk_start");
     for (size_t i = 0, piece = size / PIECES; i < PIECES; i++) {

@@ -194,7 +194,7 @@ int test_capture(int argc, char **argv)
 /* ---- graphs in which events may not stand ---- */
 
 /* The body of a conditional node, and graphs that the device itself launches. Each is made without
- * spans, with a span inside, and with PK_GPU_CAPTURE=off, which has to be as good as without. A
+ * spans, with a span inside, and with PK_GPU_GRAPHS=0, which has to be as good as without. A
  * span around the launch of one is recorded. */
 
 #define GRAPHS_SPIN_NS 100000
@@ -353,9 +353,9 @@ static void switched_off(bool has)
     int off = has ? conditional(true, false) : ABSENT, device_off = device_launched(true);
     show("graphs.conditional_off", off);
     show("graphs.device_off", device_off);
-    gpu_check(off == plain, "%d with PK_GPU_CAPTURE=off, %d without spans", off, plain);
-    gpu_check(device_off == device_plain, "%d with PK_GPU_CAPTURE=off, %d without spans",
-              device_off, device_plain);
+    gpu_check(off == plain, "%d with PK_GPU_GRAPHS=0, %d without spans", off, plain);
+    gpu_check(device_off == device_plain, "%d with PK_GPU_GRAPHS=0, %d without spans", device_off,
+              device_plain);
 }
 
 static void play(bool off)
@@ -381,7 +381,7 @@ static int run_anew(const char *which)
     pid_t child = fork();
     if (child == 0) {
         alarm(40);
-        setenv("PK_GPU_CAPTURE", which, 1);
+        setenv("PK_GPU_GRAPHS", strcmp(which, "off") == 0 ? "0" : "1", 1);
         execl("/proc/self/exe", "gpu-tests", "graphs", which, (char *)NULL);
         _exit(127);
     }
@@ -399,6 +399,6 @@ int test_graphs(int argc, char **argv)
     if (on == 77)
         return 77;
     gpu_check(on == 0, "with spans: ended with %d", on);
-    gpu_check(off == 0, "with PK_GPU_CAPTURE=off: ended with %d", off);
+    gpu_check(off == 0, "with PK_GPU_GRAPHS=0: ended with %d", off);
     return gpu_result();
 }

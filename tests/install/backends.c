@@ -6,7 +6,8 @@
 int main(void)
 {
     static const char *const names[] = {"cuda", "cupti", "nvtx", "nccl", "nvml"};
-    int status = pk_start(pk_options(.backends = "cuda,cupti,nvtx,nccl,nvml", .nvtx_consume = 1));
+    int status =
+        pk_start(pk_options(.backends = "cuda,cupti,nvtx,nccl,nvml", .tuning = "nvtx_consume=1"));
     for (int i = 0; i < 5; i++) {
         pk_backend_info info = {.size = sizeof info};
         status |= pk_backend_status(names[i], &info);

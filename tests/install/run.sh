@@ -86,7 +86,7 @@ run_shim()
 int main(void)
 {
     pk_backend_info info = {.size = sizeof info};
-    pk_start(pk_options(.nvtx_consume = 1));
+    pk_start(pk_options(.tuning = "nvtx_consume=1"));
     pk_backend_status("nvtx", &info);
     printf("%s: %s\n", getenv("NVTX_INJECTION64_PATH"), info.reason);
     return pk_stop() || !info.live;

@@ -17,7 +17,8 @@ static int start_with(const char *backends)
     trace_path = kit_path("nccl.json");
     report_path = kit_path("report.json");
     must(pk_start(pk_options(.trace_path = trace_path, .report_path = report_path,
-                             .backends = backends, .nvtx_shim = shim)) == PK_OK);
+                             .backends = backends,
+                             .tuning = kit_tuning("nvtx_shim=%s", shim ? shim : ""))) == PK_OK);
     open_plugin();
     return 0;
 }

@@ -22,7 +22,9 @@ static int clean(void **state)
 
 static void start(const char *backends)
 {
-    assert_int_equal(pk_start(pk_options(.backends = backends, .nvtx_shim = shim)), PK_OK);
+    assert_int_equal(pk_start(pk_options(.backends = backends,
+                                         .tuning = kit_tuning("nvtx_shim=%s", shim ? shim : ""))),
+                     PK_OK);
 }
 
 static void nobody_asks(void **state)
@@ -70,7 +72,8 @@ static void by_name(void **state)
 static void no_shim(void **state)
 {
     (void)state;
-    assert_int_equal(pk_start(pk_options(.backends = "nccl", .nvtx_shim = "/nowhere.so")), PK_OK);
+    assert_int_equal(pk_start(pk_options(.backends = "nccl", .tuning = "nvtx_shim=/nowhere.so")),
+                     PK_OK);
     if (shim) {
         assert_null(variable());
         assert_non_null(strstr(status(), "/nowhere.so cannot be used"));

@@ -6,6 +6,7 @@
 #define TESTS_NCCL_ROLE_H
 
 #include "document.h"
+#include "tuning.h"
 #include "kit.h"
 
 #include <dlfcn.h>
@@ -72,7 +73,8 @@ static inline void start_session(void)
     trace_path = kit_path("nccl.json");
     report_path = kit_path("report.json");
     must(pk_start(pk_options(.trace_path = trace_path, .report_path = report_path,
-                             .backends = "nccl", .nvtx_shim = shim)) == PK_OK);
+                             .backends = "nccl",
+                             .tuning = kit_tuning("nvtx_shim=%s", shim ? shim : ""))) == PK_OK);
     open_plugin();
 }
 

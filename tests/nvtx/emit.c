@@ -134,7 +134,7 @@ static void another_tool(void *unused)
 {
     (void)unused;
     listen_with("all");
-    must(pk_start(pk_options(.nvtx_consume = 1, .nvtx_shim = shim)) == PK_OK);
+    must(pk_start(pk_options(.tuning = kit_tuning("nvtx_consume=1,nvtx_shim=%s", shim))) == PK_OK);
     must_say(reason(true), "emitting regions to");
     must_say(reason(true), "another tool reads NVTX ranges: ");
     must(strcmp(getenv("NVTX_INJECTION64_PATH"), tool) == 0);
@@ -151,7 +151,7 @@ static void another_perfkit(void *unused)
 {
     (void)unused;
     setenv("NVTX_INJECTION64_PATH", libpk, 1);
-    must(pk_start(pk_options(.nvtx_consume = 1, .nvtx_shim = shim)) == PK_OK);
+    must(pk_start(pk_options(.tuning = kit_tuning("nvtx_consume=1,nvtx_shim=%s", shim))) == PK_OK);
     must_say(reason(false), "another tool reads NVTX ranges: ");
     pk_region_begin(&plain);
     pk_region_end(&plain);
@@ -161,7 +161,7 @@ static void another_perfkit(void *unused)
 static void no_shim(void *unused)
 {
     (void)unused;
-    must(pk_start(pk_options(.nvtx_consume = 1, .nvtx_shim = "no such thing.so")) == PK_OK);
+    must(pk_start(pk_options(.tuning = "nvtx_consume=1,nvtx_shim=no such thing.so")) == PK_OK);
     must_say(reason(false), "set nvtx_shim");
     must(!getenv("NVTX_INJECTION64_PATH"));
     nvtxRangePushA("unheard");

@@ -8,6 +8,7 @@
 #define TESTS_NVTX_USER_H
 
 #include "document.h"
+#include "tuning.h"
 #include "kit.h"
 
 #include <sys/syscall.h>
@@ -24,8 +25,9 @@ static nvtxDomainHandle_t lib;
 static inline void start(void)
 {
     path = kit_path("nvtx.json");
-    must(pk_start(pk_options(.trace_path = path, .nvtx_consume = 1, .nvtx_shim = shim,
-                             .backends = "nvtx")) == PK_OK);
+    must(pk_start(pk_options(.trace_path = path, .backends = "nvtx",
+                             .tuning = kit_tuning("nvtx_consume=1,nvtx_shim=%s",
+                                                  shim ? shim : ""))) == PK_OK);
 }
 
 static inline int setup(void **state)

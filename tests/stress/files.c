@@ -1,6 +1,7 @@
 /* What is in files at any moment: of who is killed, of who goes on, and on a disk that is full. */
 #include "kit.h"
 #include "trace.h"
+#include "tuning.h"
 
 #include <pk/pk.h>
 
@@ -109,9 +110,10 @@ static void *number_regions(void *arg)
 
 static void start(const plan *p, const char *path)
 {
-    must_equal(pk_start(pk_options(.trace_path = path, .ring_records = p->ring_records,
-                                   .flush_ms = 20, .memory_bytes = 64u << 20, .backends = "none")),
-               PK_OK);
+    must_equal(
+        pk_start(pk_options(.trace_path = path, .memory_bytes = 64u << 20, .backends = "none",
+                            .tuning = kit_tuning("ring_records=%u,flush_ms=20", p->ring_records))),
+        PK_OK);
     pki_session *s = &pki_the_session;
     pthread_mutex_lock(&pki_drain_lock);
     for (unsigned i = 0; i < p->spares; i++)
@@ -419,7 +421,8 @@ static void after_each_flush(const char *path)
     trace t;
     uint64_t number = 0, chance = 12345;
     assert_int_equal(
-        pk_start(pk_options(.trace_path = path, .flush_ms = 3600000, .backends = "none")), PK_OK);
+        pk_start(pk_options(.trace_path = path, .backends = "none", .tuning = "flush_ms=3600000")),
+        PK_OK);
     for (unsigned i = 0; i < kit_scaled(50); i++) {
         for (uint64_t n = kit_random(&chance) % 60; n > 0; n--)
             record_numbered(++number);
@@ -464,8 +467,8 @@ static void run_for_ever(const char *path)
 {
     pthread_t noise;
     kit_watchdog(240);
-    must_equal(pk_start(pk_options(.trace_path = path, .flush_ms = 10, .backends = "none",
-                                   .ring_records = 4096)),
+    must_equal(pk_start(pk_options(.trace_path = path, .backends = "none",
+                                   .tuning = "flush_ms=10,ring_records=4096")),
                PK_OK);
     must(pthread_create(&noise, NULL, make_noise, NULL) == 0);
     for (uint64_t number = 1;; number++) {
@@ -580,8 +583,8 @@ static void record(unsigned n)
 
 static pk_counts run(const char *file, pk_status wanted, unsigned n)
 {
-    must_equal(pk_start(pk_options(.trace_path = file, .arena_path = "none", .backends = "none",
-                                   .ring_records = 1 << 18)),
+    must_equal(pk_start(pk_options(.trace_path = file, .backends = "none",
+                                   .tuning = "arena_path=none,ring_records=262144")),
                PK_OK);
     record(n);
     uint64_t at = now_ns();
@@ -624,9 +627,9 @@ static int run_full(int argc, char **argv)
     kit_clean();
     /* The arena finds room for its header and for nothing else. */
     snprintf(tiny, sizeof tiny, "%s", kit_path("tiny.arena"));
-    must_equal(
-        pk_start(pk_options(.arena_path = tiny, .backends = "none", .ring_records = 1 << 20)),
-        PK_OK);
+    must_equal(pk_start(pk_options(.backends = "none",
+                                   .tuning = kit_tuning("arena_path=%s,ring_records=1M", tiny))),
+               PK_OK);
     {
         PK_REGION_SCOPE(region);
     }

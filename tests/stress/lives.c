@@ -1,6 +1,7 @@
 /* Sessions that begin and end, and processes that fork, wherever their threads are. */
 #include "kit.h"
 #include "trace.h"
+#include "tuning.h"
 
 #include <pk/pk.h>
 
@@ -24,8 +25,8 @@ static pk_region outer = PK_REGION("outer"), inner = PK_REGION_OF(PK_COMPUTE, "i
 
 static pk_status start(const char *pattern)
 {
-    return pk_start(
-        pk_options(.trace_path = kit_path(pattern), .ring_records = 256, .backends = "none"));
+    return pk_start(pk_options(.trace_path = kit_path(pattern), .backends = "none",
+                               .tuning = "ring_records=256"));
 }
 
 static void record(unsigned n)
@@ -438,8 +439,10 @@ static void one_session(unsigned number, const char *path, unsigned us)
     pk_counts c = {.size = sizeof c}, again = {.size = sizeof again};
     worker before = sum_up();
     assert_int_equal(
-        pk_start(pk_options(.trace_path = path, .backends = "none", .trace_max_bytes = most_bytes(),
-                            .ring_records = number % 3 ? 64u << number % 5 : 4096)),
+        pk_start(pk_options(.trace_path = path, .backends = "none",
+                            .tuning = kit_tuning("trace_max_bytes=%llu,ring_records=%u",
+                                                 (unsigned long long)most_bytes(),
+                                                 number % 3 ? 64u << number % 5 : 4096))),
         PK_OK);
     kit_sleep_us(us);
     if (number % 4 == 0)
@@ -542,8 +545,8 @@ static void stop_amid_ends(unsigned number, bool full_ring, const char *path)
     pk_counts c = {.size = sizeof c}, again = c;
     uint64_t begun = 0, chance = number + 1;
     pthread_barrier_init(&all_open, NULL, 9);
-    assert_int_equal(pk_start(pk_options(.trace_path = path, .ring_records = 64, .flush_ms = 10,
-                                         .backends = "none")),
+    assert_int_equal(pk_start(pk_options(.trace_path = path, .backends = "none",
+                                         .tuning = "ring_records=64,flush_ms=10")),
                      PK_OK);
     for (unsigned i = 0; i < 8; i++) {
         late[i] = (latecomer){.chance = number * 8 + i + 1, .full_ring = full_ring};
@@ -581,7 +584,7 @@ static void *start_and_stop(void *argument)
 {
     uint64_t *wins = argument;
     for (unsigned i = 0; i < kit_scaled(30); i++) {
-        pk_status started = pk_start(pk_options(.ring_records = 64, .backends = "none"));
+        pk_status started = pk_start(pk_options(.backends = "none", .tuning = "ring_records=64"));
         must(started == PK_OK || started == PK_EBUSY);
         pk_region_begin(&restart_outer);
         pk_region_end(&restart_outer);

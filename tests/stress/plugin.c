@@ -93,8 +93,8 @@ static void plugins_come_and_go(void **state)
     visits = (uint64_t)rounds * THREADS;
     for (unsigned i = 0; i < rounds; i++)
         leave += i % 3 == 0 ? THREADS : 0;
-    assert_int_equal(pk_start(pk_options(.trace_path = path, .ring_records = 1024,
-                                         .flush_ms = 3600000, .backends = "none")),
+    assert_int_equal(pk_start(pk_options(.trace_path = path, .backends = "none",
+                                         .tuning = "ring_records=1024,flush_ms=3600000")),
                      PK_OK);
     come_and_go();
     assert_int_equal(pk_stop(), PK_OK);

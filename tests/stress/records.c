@@ -1,6 +1,7 @@
 /* What threads record, however many and short-lived they are, and however little room there is. */
 #include "kit.h"
 #include "trace.h"
+#include "tuning.h"
 
 #include <pk/pk.h>
 
@@ -374,8 +375,9 @@ static void balance(const plan *p)
     walk_sums sums = {0};
     pk_counts counts = {.size = sizeof counts};
     const char *path = p->trace ? kit_path(p->trace) : NULL;
-    assert_int_equal(pk_start(pk_options(.trace_path = path, .ring_records = p->ring_records,
-                                         .report_threads = p->report_threads, .backends = "none")),
+    assert_int_equal(pk_start(pk_options(.trace_path = path, .backends = "none",
+                                         .tuning = kit_tuning("ring_records=%u,report_threads=%u",
+                                                              p->ring_records, p->report_threads))),
                      PK_OK);
     make_spares(p);
     run(p, &sums);
@@ -563,10 +565,10 @@ static void bound_check_trace(const char *path, const pk_counts *c)
 static void more_threads_than_memory(const char *path)
 {
     pk_counts c = {.size = sizeof c};
-    assert_int_equal(
-        pk_start(pk_options(.trace_path = path, .memory_bytes = BOUND, .ring_records = 4096,
-                            .report_path = kit_path("report"), .backends = "none")),
-        PK_OK);
+    assert_int_equal(pk_start(pk_options(.trace_path = path, .memory_bytes = BOUND,
+                                         .report_path = kit_path("report"), .backends = "none",
+                                         .tuning = "ring_records=4096")),
+                     PK_OK);
     sums all = run_threads();
     assert_int_equal(pk_stop(), PK_OK);
     assert_int_equal(pk_get_counts(&c), PK_OK);
@@ -629,8 +631,9 @@ static void more_names_than_memory(unsigned threads)
 {
     pthread_t one;
     uint64_t chance = 5;
-    assert_int_equal(pk_start(pk_options(.memory_bytes = BOUND, .ring_records = 64,
-                                         .report_threads = threads > 1, .backends = "none")),
+    assert_int_equal(pk_start(pk_options(.memory_bytes = BOUND, .backends = "none",
+                                         .tuning = kit_tuning("ring_records=64,report_threads=%u",
+                                                              threads > 1))),
                      PK_OK);
     for (unsigned i = 0; i < threads; i++) {
         must(pthread_create(&one, NULL, use_many_names, &chance) == 0);
@@ -717,9 +720,9 @@ static void check(uint32_t ring_records, const char *file)
 {
     rounds = kit_scaled(ROUNDS);
     uint64_t all = (uint64_t)SPANS_THREADS * BATCH * rounds;
-    assert_int_equal(
-        pk_start(pk_options(.ring_records = ring_records, .trace_path = file, .backends = "none")),
-        PK_OK);
+    assert_int_equal(pk_start(pk_options(.trace_path = file, .backends = "none",
+                                         .tuning = kit_tuning("ring_records=%u", ring_records))),
+                     PK_OK);
     run_all();
     assert_int_equal(pk_stop(), PK_OK);
     pk_span_counts c = {.size = sizeof c};

@@ -1,6 +1,7 @@
 /* Threads' rings and counts under handlers, under readers, thinned, and of the short-lived. */
 #include "kit.h"
 #include "trace.h"
+#include "tuning.h"
 
 #include <pk/pk.h>
 
@@ -225,8 +226,8 @@ static void make_spares(void)
 static void start(const char *clock, const char *path)
 {
     comm = pk_comm_create("test", "world", 1, 0, 2);
-    must(pk_start(pk_options(.trace_path = path, .clock = clock, .ring_records = 512,
-                             .backends = "none")) == PK_OK);
+    must(pk_start(pk_options(.trace_path = path, .backends = "none",
+                             .tuning = kit_tuning("clock=%s,ring_records=512", clock))) == PK_OK);
     if (path)
         make_spares();
 }
@@ -259,7 +260,7 @@ static void nothing_is_made_up(void *argument)
 {
     pk_stats stats;
     on_signal(record_regions);
-    start(NULL, argument);
+    start("", argument);
     record_on_all();
     pk_counts counts = stop();
     must(counts.begun <= value_of(&begun_here) + value_of(&begun_there));
@@ -309,7 +310,7 @@ static void control(unsigned i)
     pk_comm_destroy(pk_comm_create("test", name, i, 0, 1));
     if (i % 16 == 0) {
         pk_stop();
-        start(NULL, NULL);
+        start("", NULL);
     }
 }
 
@@ -317,7 +318,7 @@ static void control_calls(void *argument)
 {
     victim v;
     on_signal(record_all);
-    start(NULL, argument);
+    start("", argument);
     pester_me(&v);
     for (unsigned i = 0; i < kit_scaled(800); i++)
         control(i);
@@ -664,13 +665,13 @@ static void counts_stay_exact(void **state)
 static void in_small_rings_too(void **state)
 {
     (void)state;
-    run(pk_options(.backends = "none", .ring_records = 64, .report_threads = 1));
+    run(pk_options(.backends = "none", .tuning = "ring_records=64,report_threads=1"));
 }
 
 static void without_a_cycle_counter(void **state)
 {
     (void)state;
-    run(pk_options(.backends = "none", .clock = "monotonic"));
+    run(pk_options(.backends = "none", .tuning = "clock=monotonic"));
 }
 
 static int run_thinned(int argc, char **argv)
@@ -759,8 +760,9 @@ static void serve_many(unsigned threads, unsigned regions, unsigned burst, const
 {
     spawner spawners[SPAWNERS];
     pk_counts c = {.size = sizeof c};
-    assert_int_equal(pk_start(pk_options(.trace_path = path, .ring_records = 256,
-                                         .report_threads = path != NULL, .backends = "none")),
+    assert_int_equal(pk_start(pk_options(.trace_path = path, .backends = "none",
+                                         .tuning = kit_tuning("ring_records=256,report_threads=%u",
+                                                              path != NULL))),
                      PK_OK);
     uint64_t most = short_threads_run(spawners, threads, regions, burst);
     uint64_t served = (uint64_t)spawners[0].threads * SPAWNERS;

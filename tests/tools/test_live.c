@@ -19,7 +19,9 @@
 
 #include <cmocka.h>
 
+#include "../kit/rounds.h"
 #include "live/live.h"
+#include "../kit/tuning.h"
 
 /* ---- what is read of a process from outside, against what its session says itself ---- */
 
@@ -46,7 +48,8 @@ static figures of(const pk_stats *s)
 static int record(int to)
 {
     static pk_stats stats;
-    if (pk_start(pk_options(.backends = "none", .windows_path = "w.jsonl", .window_steps = 1)))
+    if (pk_start(
+            pk_options(.backends = "none", .windows_path = "w.jsonl", .tuning = "window_steps=1")))
         return 1;
     for (int i = 0; i < 40; i++) {
         pk_region_begin(&work);
@@ -155,7 +158,7 @@ static pid_t start_moving(void)
     if (pid == 0) {
         pthread_t thread;
         alarm(240);
-        if (pk_start(pk_options(.ring_records = 64, .backends = "none")) != PK_OK ||
+        if (pk_start(pk_options(.backends = "none", .tuning = "ring_records=64")) != PK_OK ||
             pthread_create(&thread, NULL, move, NULL) != 0 || write(ready[1], &byte, 1) != 1)
             _exit(1);
         move(NULL);
@@ -236,8 +239,9 @@ static void figures_of_the_dead(void **state)
     pid_t pid = fork();
     if (pid == 0) {
         alarm(240);
-        if (pk_start(pk_options(.backends = "none", .collector = "none")) != PK_OK)
+        if (pk_start(pk_options(.backends = "none")) != PK_OK)
             _exit(1);
+        kit_end_collector();
         for (int i = 0; i < 1000; i++) {
             pk_region_begin(&live_snapshot_c);
             pk_region_end(&live_snapshot_c);
@@ -544,8 +548,9 @@ static void live(int ready, int end, int rank, bool in_memory)
     static pk_region outer = PK_REGION("outer");
     char byte = 0, trace[PATH_MAX];
     snprintf(trace, sizeof trace, "%s/run-%d.json", folder, rank);
-    if (pk_start(pk_options(.trace_path = trace, .arena_path = in_memory ? "none" : NULL,
-                            .rank = rank, .world_size = 8, .backends = "none")) != PK_OK)
+    if (pk_start(pk_options(.trace_path = trace, .rank = rank, .world_size = 8, .backends = "none",
+                            .tuning = kit_tuning("arena_path=%s", in_memory ? "none" : ""))) !=
+        PK_OK)
         _exit(1);
     pk_region_begin(&outer);
     pk_step(1);

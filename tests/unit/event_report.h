@@ -5,19 +5,21 @@
 #define TESTS_EVENT_REPORT_H
 
 #include "folder.h"
+#include "../kit/tuning.h"
 #include "perf_mock.h"
 
 #include <math.h>
 
 #include <pk/pk.h>
 
-static const char *the_clock;
+static const char *the_clock = "";
 
 static inline void start(const char *costs)
 {
-    assert_int_equal(pk_start(pk_options(.costs = costs, .clock = the_clock, .backends = "none",
-                                         .report_path = "report.json")),
-                     PK_OK);
+    assert_int_equal(
+        pk_start(pk_options(.costs = costs, .backends = "none", .report_path = "report.json",
+                            .tuning = kit_tuning("clock=%s", the_clock))),
+        PK_OK);
 }
 
 /* The report's events; to be freed. */

@@ -17,8 +17,9 @@
 #include <pk/pk.h>
 
 #include "base/clock.h"
+#include "../kit/tuning.h"
 
-static const char *the_clock; /* NULL: the fastest */
+static const char *the_clock = ""; /* the fastest */
 static pk_stats the_stats;
 
 static inline int use_monotonic(void **state)
@@ -31,7 +32,7 @@ static inline int use_monotonic(void **state)
 static inline int use_fastest(void **state)
 {
     (void)state;
-    the_clock = NULL;
+    the_clock = "";
     return 0;
 }
 
@@ -42,7 +43,7 @@ static inline int use_fastest(void **state)
 static inline int start_session(void **state)
 {
     (void)state;
-    return pk_start(pk_options(.clock = the_clock, .backends = "none"));
+    return pk_start(pk_options(.backends = "none", .tuning = kit_tuning("clock=%s", the_clock)));
 }
 
 /* Whether or not the test has stopped it. */

@@ -38,8 +38,10 @@ static inline uint32_t count_free(void)
 static inline int start_with_spares(const char *trace, unsigned count)
 {
     static pk_region joins = PK_REGION("joins");
-    if (pk_start(pk_options(.clock = the_clock, .backends = "none", .ring_records = RING,
-                            .report_threads = 1, .trace_path = trace, .flush_ms = 3600000)))
+    if (pk_start(pk_options(.backends = "none", .trace_path = trace,
+                            .tuning = kit_tuning(
+                                "clock=%s,ring_records=%u,report_threads=1,flush_ms=3600000",
+                                the_clock, RING))))
         return -1;
     pk_region_mark(&joins);
     pk_flush();

@@ -61,7 +61,7 @@ static void beside_a_trace_and_compressed(void **state)
 static void the_hour_is_full(void **state)
 {
     (void)state;
-    begin(.capture = "every=1", .captures_per_hour = 2);
+    begin(.capture = "every=1", .tuning = "captures_per_hour=2");
     for (unsigned i = 0; i < 15; i++)
         steps(1, 0);
     assert_int_equal(pk_stop(), PK_OK);
@@ -72,7 +72,7 @@ static void the_hour_is_full(void **state)
 static void larger_than_the_hour_has_bytes(void **state)
 {
     (void)state;
-    begin(.capture = "steps=0-9", .capture_bytes_per_hour = 1 << 20);
+    begin(.capture = "steps=0-9", .tuning = "capture_bytes_per_hour=1M");
     for (unsigned s = 0; s < 10; s++) {
         for (unsigned i = 0; i < 600; i++) {
             pk_region_begin(&lengthy);
@@ -168,7 +168,7 @@ static void without_steps(void **state)
 static void beginning_gone(void **state)
 {
     (void)state;
-    begin(.capture = "steps=0-3", .history_steps = 4, .history_bytes = 1 << 20);
+    begin(.capture = "steps=0-3", .history_steps = 4, .tuning = "history_bytes=1M");
     for (unsigned s = 0; s < 4; s++) {
         for (unsigned i = 0; i < 10000; i++) {
             pk_region_begin(&work);
@@ -248,7 +248,7 @@ static void forks(void **state)
     (void)state;
     if (forked_child_may_not_record())
         skip();
-    begin(.capture = "every=1", .captures_per_hour = 1000);
+    begin(.capture = "every=1", .tuning = "captures_per_hour=1000");
     for (unsigned i = 0; i < 10; i++) {
         steps(2, 0);
         pid_t child = fork();

@@ -54,7 +54,7 @@ static bool make_slow_ones(void)
 static void the_worst_stays(void **state)
 {
     for (unsigned tries = 0; tries < 10; tries++) {
-        begin(.capture = "slow=1.2,floor:20000", .captures_per_hour = 1);
+        begin(.capture = "slow=1.2,floor:20000", .tuning = "captures_per_hour=1");
         bool so = make_slow_ones();
         assert_int_equal(pk_stop(), PK_OK);
         assert_int_equal(count_files(), 1);
@@ -104,7 +104,7 @@ static void of_steps_that_last(uint64_t us)
 {
     char path[64];
     unsigned seen = 0, total = is_slow() ? 400 : (unsigned)(120000 / us);
-    begin(.capture = "slow=1.5,floor:200", .history_steps = 32, .captures_per_hour = 100);
+    begin(.capture = "slow=1.5,floor:200", .history_steps = 32, .tuning = "captures_per_hour=100");
     for (unsigned i = 0; i < total; i++)
         busy_step(i % (total / 4) == total / 8 ? 3000 : us);
     assert_int_equal(pk_stop(), PK_OK);

@@ -417,8 +417,8 @@ static char *report_of(void)
 static void start_with(const char *clock)
 {
     assert_int_equal(
-        pk_start(pk_options(.clock = clock, .backends = "none", .collector = "none", .log = hear,
-                            .report_path = "report", .flush_ms = 3600000)),
+        pk_start(pk_options(.backends = "none", .log = hear, .report_path = "report",
+                            .tuning = kit_tuning("clock=%s,flush_ms=3600000", clock ? clock : ""))),
         PK_OK);
 }
 

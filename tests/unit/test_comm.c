@@ -90,8 +90,9 @@ static pk_comm *whole, *part; /* of the job's four ranks, and two of them */
 static int comm_arguments_start_trace(void **state)
 {
     if (enter_folder(state) ||
-        pk_start(pk_options(.trace_path = "run.json", .clock = the_clock, .backends = "none",
-                            .ring_records = 1024, .rank = 1, .world_size = 4)))
+        pk_start(pk_options(.trace_path = "run.json", .backends = "none", .rank = 1,
+                            .world_size = 4,
+                            .tuning = kit_tuning("clock=%s,ring_records=1024", the_clock))))
         return 1;
     whole = pk_comm_create("ring", "whole", 0xABC, 1, 4);
     part = pk_comm_create("ring", "part", 0, 1, 2);
@@ -290,8 +291,9 @@ static pk_comm *new_comm(int32_t rank, int32_t size)
 static int comm_start_trace(void **state)
 {
     return enter_folder(state) ||
-           pk_start(pk_options(.trace_path = "run.json", .clock = the_clock, .backends = "none",
-                               .ring_records = 1024, .rank = 1, .world_size = 4));
+           pk_start(pk_options(.trace_path = "run.json", .backends = "none", .rank = 1,
+                               .world_size = 4,
+                               .tuning = kit_tuning("clock=%s,ring_records=1024", the_clock)));
 }
 
 static int comm_stop_trace(void **state)
@@ -464,9 +466,9 @@ static void a_request_outlives_its_session(void **state)
     pk_comm *comm = new_comm(0, 2);
     pk_comm_request r = pk_comm_start(comm, PK_COMM_OP_BARRIER, PK_COMM_TYPE_BYTE, 0, -1);
     stop_and_count();
-    assert_int_equal(
-        pk_start(pk_options(.clock = the_clock, .backends = "none", .trace_path = "b.json")),
-        PK_OK);
+    assert_int_equal(pk_start(pk_options(.backends = "none", .trace_path = "b.json",
+                                         .tuning = kit_tuning("clock=%s", the_clock))),
+                     PK_OK);
     pk_comm_finish(&r, 0);
     assert_int_equal(counts_now().points, 0);
 }

@@ -1,5 +1,6 @@
 /* Sessions in programs that close what they did not open, or that run with 0, 1 or 2 closed. */
 #include "document.h"
+#include "../kit/tuning.h"
 #include "valgrind.h"
 
 #include <pk/pk.h>
@@ -106,8 +107,9 @@ static void start(const char *trace, const char *arena, const char *report)
 {
     heard[0] = 0;
     assert_int_equal(
-        pk_start(pk_options(.trace_path = trace, .arena_path = arena, .report_path = report,
-                            .backends = "none", .memory_bytes = 16 << 20, .log = listen)),
+        pk_start(pk_options(.trace_path = trace, .report_path = report, .backends = "none",
+                            .memory_bytes = 16 << 20, .log = listen,
+                            .tuning = kit_tuning("arena_path=%s", arena ? arena : ""))),
         PK_OK);
 }
 

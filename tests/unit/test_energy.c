@@ -290,7 +290,7 @@ static char *report_of(const char *path)
     size_t n;
     pki_energy_folder = ".";
     assert_int_equal(pk_start(pk_options(.costs = "energy", .report_path = path, .backends = "none",
-                                         .arena_path = "none")),
+                                         .tuning = "arena_path=none")),
                      PK_OK);
     pk_step(4);
     zone("intel-rapl:0", "package-0\n", "7000000\n");

@@ -246,8 +246,8 @@ static bool report_tells(const char *variable)
 static void the_report_has_it_unless_it_is_off(void **state)
 {
     (void)state;
-    assert_true(report_tells("on"));
-    assert_false(report_tells("off"));
+    assert_true(report_tells("1"));
+    assert_false(report_tells("0"));
     setenv("PK_ENVIRONMENT", "perhaps", 1);
     assert_int_equal(pk_start(NULL), PK_EINVAL);
     assert_non_null(strstr(pk_error_message(), "PK_ENVIRONMENT"));
@@ -289,13 +289,13 @@ static void a_capture_has_the_same(void **state)
     (void)state;
     write_text(".git/HEAD", COMMIT "\n"); /* one that nobody else changes meanwhile */
     assert_int_equal(chdir(folder), 0);
-    record_a_captured_step("on");
+    record_a_captured_step("1");
     block_of("trace.json", report);
     block_of("capture-1.json", capture);
     assert_non_null(strstr(report, "\"command\":"));
     assert_non_null(strstr(report, "\"commit\":\"" COMMIT "\""));
     assert_string_equal(capture, report);
-    record_a_captured_step("off");
+    record_a_captured_step("0");
     block_of("capture-1.json", capture);
     assert_string_equal(capture, "");
 }

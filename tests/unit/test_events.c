@@ -122,8 +122,9 @@ static void threads_close_what_they_opened(void **state)
     (void)state;
     /* So small that each thread has one, also where valgrind's arena is: no call is dropped. */
     assert_int_equal(
-        pk_start(pk_options(.costs = "hardware,software", .clock = the_clock, .backends = "none",
-                            .report_path = "report.json", .ring_records = 1024)),
+        pk_start(pk_options(.costs = "hardware,software", .backends = "none",
+                            .report_path = "report.json",
+                            .tuning = kit_tuning("clock=%s,ring_records=1024", the_clock))),
         PK_OK);
     {
         PK_REGION_SCOPE(alone);

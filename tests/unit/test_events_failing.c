@@ -82,9 +82,10 @@ static bool run(mock_call call, uint32_t n, int error)
     mock_failure.left = n;
     mock_failure.error = error;
     mock_failure.hit = false;
-    assert_int_equal(pk_start(pk_options(.costs = "hardware,software,topdown", .backends = "none",
-                                         .clock = "monotonic", .report_path = "report.json")),
-                     PK_OK);
+    assert_int_equal(
+        pk_start(pk_options(.costs = "hardware,software,topdown", .backends = "none",
+                            .report_path = "report.json", .tuning = "clock=monotonic")),
+        PK_OK);
     nest();
     assert_int_equal(pthread_create(&thread, NULL, nest_there, NULL), 0);
     pthread_join(thread, NULL);

@@ -575,7 +575,7 @@ static void a_full_disk_costs_lines_only(void **state)
     (void)state;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
     assert_int_equal(
-        pk_start(pk_options(.goodput_path = PATH, .arena_path = "none", .backends = "none")),
+        pk_start(pk_options(.goodput_path = PATH, .backends = "none", .tuning = "arena_path=none")),
         PK_OK);
     size_t n;
     free(read_file(PATH, &n));
@@ -607,7 +607,7 @@ static void a_disk_that_stays_full_is_told(void **state)
     (void)state;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
     assert_int_equal(
-        pk_start(pk_options(.goodput_path = PATH, .arena_path = "none", .backends = "none")),
+        pk_start(pk_options(.goodput_path = PATH, .backends = "none", .tuning = "arena_path=none")),
         PK_OK);
     pthread_mutex_lock(&pki_drain_lock);
     free(read_file(PATH, &n));

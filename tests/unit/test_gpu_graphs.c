@@ -527,7 +527,7 @@ static int run_gpu_captures(int argc, char **argv)
 
 /* ---- captures whose graphs take no events, on the mock of the driver ---- */
 
-/* Spans are kept out of them, by themselves where that can be known, else by PK_GPU_CAPTURE=off;
+/* Spans are kept out of them, by themselves where that can be known, else by PK_GPU_GRAPHS=0;
  * and the program's graph is what it would be without perfkit. */
 
 static CUstream branch;
@@ -545,7 +545,7 @@ static int start_off(void **state)
     the_context = gpu->context_create(0);
     the_stream = gpu->stream_create(the_context);
     (void)state;
-    return pk_start(pk_options(.backends = "cuda", .gpu_capture = "off"));
+    return pk_start(pk_options(.backends = "cuda", .tuning = "gpu_graphs=0"));
 }
 
 /* outer { inner, inner } { if: inner } as a graph; what is in the body's capture is body(). */
@@ -673,7 +673,7 @@ static void graphs_for_the_device(void **state)
     assert_int_equal(c.captured, 0);
     assert_int_equal(c.skipped, 3);
     assert_int_equal(c.kept_out, 3);
-    expect_words("PK_GPU_CAPTURE");
+    expect_words("PK_GPU_GRAPHS");
     gpu->exec_destroy(exec);
     gpu->graph_destroy(graph);
 }

@@ -1,6 +1,7 @@
 /* Spans and steps of streams on the mock of the driver: what is recorded, at what cost, and what
  * goes wrong. */
 #include "document.h"
+#include "../kit/rounds.h"
 #include "failing_memory.h"
 #include "gpu.h"
 
@@ -754,7 +755,8 @@ static void single_failures(void **state)
 {
     (void)state;
     pk_stop(); /* the collector records events, too, and would meet what is to fail here */
-    assert_int_equal(pk_start(pk_options(.backends = "cuda", .collector = "none")), PK_OK);
+    assert_int_equal(pk_start(pk_options(.backends = "cuda")), PK_OK);
+    kit_end_collector();
     span(&gpu_errors_outer);
     gpu->let_fail(FAKE_EVENT_RECORD, 0, 1, CUDA_ERROR_INVALID_HANDLE);
     span(&gpu_errors_outer); /* its begin */

@@ -320,7 +320,8 @@ static shared_with_victim *shared;
 
 static void run_until_killed(void)
 {
-    if (pk_start(pk_options(.history_steps = 8, .clock = the_clock, .backends = "none")))
+    if (pk_start(pk_options(.history_steps = 8, .backends = "none",
+                            .tuning = kit_tuning("clock=%s", the_clock))))
         _exit(1);
     for (uint64_t n = 0;; n++) {
         for (int i = 0; i < 20; i++) {

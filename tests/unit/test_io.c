@@ -1,5 +1,6 @@
 /* What runs and steps read and wrote, as the kernel counts it. */
 #include "folder.h"
+#include "../kit/rounds.h"
 #include "valgrind.h"
 
 #include <pk/goodput.h>
@@ -453,7 +454,7 @@ static char *io_steps_report_of(const char *costs, const char *path)
     size_t size;
     int fd = data(0);
     assert_int_equal(pk_start(pk_options(.costs = costs, .backends = "none", .report_path = path,
-                                         .windows_path = "w.jsonl", .window_steps = 2)),
+                                         .windows_path = "w.jsonl", .tuning = "window_steps=2")),
                      PK_OK);
     for (int i = 0; i < 4; i++) {
         put(fd, i == 2 ? MIB : 0);
@@ -505,11 +506,10 @@ static void without_room_in_the_ring(void **state)
     if (!can_be_read())
         skip();
     int fd = data(0);
-    setenv("PK_COLLECTOR", "none", 1);
-    assert_int_equal(pk_start(pk_options(.costs = "io", .backends = "none", .ring_records = 64,
-                                         .trace_path = "run.json")),
+    assert_int_equal(pk_start(pk_options(.costs = "io", .backends = "none",
+                                         .trace_path = "run.json", .tuning = "ring_records=64")),
                      PK_OK);
-    unsetenv("PK_COLLECTOR");
+    kit_end_collector();
     for (int i = 0; i < 100; i++) {
         PK_REGION_SCOPE(region);
     }

@@ -1,5 +1,6 @@
 /* What a machine can do, and what a run made of it. */
 #include "folder.h"
+#include "../kit/tuning.h"
 
 #include <pk/pk.h>
 
@@ -452,8 +453,8 @@ static void a_known_product(void **state)
 {
     (void)state;
     run_products(pk_options(.backends = "none", .report_path = "r.json", .trace_path = "t.json",
-                            .windows_path = "w.json", .window_steps = 8, .metrics_path = "m.prom",
-                            .warmup_steps = 1, .peak = "bf16:1e12"),
+                            .windows_path = "w.json", .metrics_path = "m.prom", .warmup_steps = 1,
+                            .tuning = "window_steps=8,peak=bf16:1e12"),
                  33);
     char *report = file("r.json"), *trace = file("t.json"), *windows = file("w.json");
     char *metrics = file("m.prom");
@@ -487,8 +488,8 @@ static void a_known_product(void **state)
 static void without_a_peak(void **state)
 {
     (void)state;
-    run_products(pk_options(.backends = "none", .report_path = "r.txt", .machine_path = "none",
-                            .metrics_path = "m.prom"),
+    run_products(pk_options(.backends = "none", .report_path = "r.txt", .metrics_path = "m.prom",
+                            .tuning = "machine_path=none"),
                  9);
     char *report = file("r.txt"), *metrics = file("m.prom");
     assert_non_null(strstr(report, "utilisation"));
@@ -510,7 +511,7 @@ static void steps_that_say_nothing(void **state)
     char *report = file("r.json");
     assert_null(strstr(report, "\"utilisation\":"));
     free(report);
-    assert_int_equal(pk_start(pk_options(.peak = "int4")), PK_EINVAL);
+    assert_int_equal(pk_start(pk_options(.tuning = "peak=int4")), PK_EINVAL);
     assert_non_null(strstr(pk_error_message(), "int4"));
     pk_step_add_flops(1, 1); /* off: nothing */
 }
@@ -751,12 +752,12 @@ static double threads_at_once(void)
 static void threads_of_a_region(void **state)
 {
     (void)state;
-    assert_int_equal(pk_start(pk_options(.backends = "none", .arena_path = "none")), PK_OK);
+    assert_int_equal(pk_start(pk_options(.backends = "none", .tuning = "arena_path=none")), PK_OK);
     run_work();
     run_work();
     assert_true(threads_at_once() == 1);
     assert_int_equal(pk_stop(), PK_OK);
-    assert_int_equal(pk_start(pk_options(.backends = "none", .arena_path = "none")), PK_OK);
+    assert_int_equal(pk_start(pk_options(.backends = "none", .tuning = "arena_path=none")), PK_OK);
     two_threads();
     double threads = threads_at_once();
     assert_true(threads > 1 && threads <= 2);
@@ -788,9 +789,10 @@ static bool report_has(const char *machine, bool with_work)
 {
     char text[16384] = "";
     warnings = 0;
-    assert_int_equal(pk_start(pk_options(.backends = "none", .report_path = "report.txt",
-                                         .machine_path = machine, .log = hear)),
-                     PK_OK);
+    assert_int_equal(
+        pk_start(pk_options(.backends = "none", .report_path = "report.txt", .log = hear,
+                            .tuning = kit_tuning("machine_path=%s", machine ? machine : ""))),
+        PK_OK);
     if (with_work)
         run_work();
     assert_int_equal(pk_stop(), PK_OK);

@@ -1,6 +1,7 @@
 /* NCCL's backend from inside: when an operation is told, and who counts it. tests/nccl plays NCCL's
  * role in full. */
 #include "document.h"
+#include "../kit/rounds.h"
 #include "session.h"
 
 #include "comm/plugin/callbacks.h"
@@ -30,9 +31,10 @@ static int start_backend(const char *kernels)
     setenv("PK_NCCL_KERNEL_CH", kernels, 1);
     setenv(PKI_NCCL_VARIABLE, "none", 1); /* a communicator that is there has found us */
     pki_nccl_init_v5(&context, 1, &mask, "world", 1, 4, 2, NULL);
-    return pk_start(pk_options(.trace_path = "run.json", .report_path = "report.json",
-                               .backends = "nccl",
-                               .collector = "none")); /* no round but those of pk_flush */
+    pk_status status = pk_start(
+        pk_options(.trace_path = "run.json", .report_path = "report.json", .backends = "nccl"));
+    kit_end_collector(); /* no round but those of pk_flush */
+    return status;
 }
 
 static int start_plain(void **state)

@@ -1,6 +1,7 @@
 /* Whose trace it is: killed runs are kept, running ones are left alone, and nothing but its end
  * lets go of a session's files. */
 #include "document.h"
+#include "../kit/tuning.h"
 #include "valgrind.h"
 
 #include <pk/pk.h>
@@ -25,8 +26,9 @@ static void listen(void *user, pk_log_level level, const char *message)
 static pk_status start(const char *trace, const char *arena)
 {
     heard[0] = 0;
-    return pk_start(pk_options(.trace_path = trace, .arena_path = arena, .memory_bytes = 8 << 20,
-                               .ring_records = 1024, .backends = "none", .log = listen));
+    return pk_start(
+        pk_options(.trace_path = trace, .memory_bytes = 8 << 20, .backends = "none", .log = listen,
+                   .tuning = kit_tuning("arena_path=%s,ring_records=1024", arena ? arena : "")));
 }
 
 static int leave(void **state)

@@ -37,7 +37,7 @@ static int start_trace(void **state)
 {
     return enter_folder(state) ||
            pk_start(pk_options(.trace_path = "run.json", .memory_bytes = 8 << 20,
-                               .ring_records = 4096, .backends = "none"));
+                               .backends = "none", .tuning = "ring_records=4096"));
 }
 
 static int stop_trace(void **state)
@@ -274,14 +274,14 @@ static void a_hundred_sessions(void **state)
         const char *path = i % 3 == 0 ? NULL : i % 3 == 1 ? "a.json" : "a.json.gz";
         assert_int_equal(
             pk_start(pk_options(.trace_path = path, .report_path = "r.json", .backends = "none",
-                                .memory_bytes = 8 << 20, .ring_records = 1024)),
+                                .memory_bytes = 8 << 20, .tuning = "ring_records=1024")),
             PK_OK);
         record(100);
         pk_step(1);
         assert_int_equal(pk_stop(), PK_OK);
         assert_int_equal(pk_start(pk_options(.trace_path = "no/where.json")),
                          PK_ENOENT); /* nor from failures */
-        assert_int_equal(pk_start(pk_options(.clock = "sundial")), PK_EINVAL);
+        assert_int_equal(pk_start(pk_options(.tuning = "clock=sundial")), PK_EINVAL);
         files = i == 9 ? open_files() : files;
     }
     assert_int_equal(open_files(), files);

@@ -1,5 +1,6 @@
 /* Requests and spans through the public API. */
 #include "session.h"
+#include "../kit/rounds.h"
 #include "tick.h"
 #include "valgrind.h"
 
@@ -129,9 +130,11 @@ static void drops_bias_nothing(void **state)
     enum { SPANS = 5000 };
     (void)state;
     pk_stop();
-    assert_int_equal(pk_start(pk_options(.clock = the_clock, .backends = "none",
-                                         .ring_records = 1024, .collector = "none")),
-                     PK_OK);
+    assert_int_equal(
+        pk_start(pk_options(.backends = "none",
+                            .tuning = kit_tuning("clock=%s,ring_records=1024", the_clock))),
+        PK_OK);
+    kit_end_collector();
     pk_span open = pk_span_begin(&late, 1);
     for (uint64_t i = 0; i < SPANS; i++) {
         pk_span s = pk_span_begin(&request, i);
@@ -167,9 +170,11 @@ static void copies_end_while_the_ring_is_full(void **state)
     enum { COPIES = 60000 };
     (void)state;
     pk_stop();
-    assert_int_equal(pk_start(pk_options(.clock = the_clock, .backends = "none",
-                                         .ring_records = 1024, .collector = "none")),
-                     PK_OK);
+    assert_int_equal(
+        pk_start(pk_options(.backends = "none",
+                            .tuning = kit_tuning("clock=%s,ring_records=1024", the_clock))),
+        PK_OK);
+    kit_end_collector();
     pk_span s = pk_span_begin(&request, 1), other = pk_span_begin(&request, 2);
     fill_ring();
     for (int i = 0; i < COPIES; i++) {

@@ -24,8 +24,9 @@ static pk_counter counter = PK_COUNTER("level", "");
 static int start_held(void **state)
 {
     (void)state;
-    if (pk_start(pk_options(.clock = the_clock, .backends = "none", .ring_records = 64,
-                            .report_threads = 1)))
+    if (pk_start(pk_options(.backends = "none",
+                            .tuning = kit_tuning("clock=%s,ring_records=64,report_threads=1",
+                                                 the_clock))))
         return -1;
     pk_region_mark(&outer); /* joins */
     pk_flush();

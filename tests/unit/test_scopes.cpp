@@ -259,8 +259,8 @@ void moving(void **)
     assert_true(counts.begun == 2 && counts.unbalanced == 0 && counts.stray_ends == 0);
     pk::options options;
     options.backends = "none";
-    options.flush_every(std::chrono::seconds(2));
-    assert_int_equal(options.flush_ms, 2000);
+    assert_int_equal(options.size, sizeof(pk_options));
+    assert_null(options.tuning);
     pk::session begun(options);
     pk::session session(std::move(begun));
     assert_true(session && !begun);

@@ -31,8 +31,9 @@ static const char *trace_name;
 static int start_trace(void **state)
 {
     trace_name = "run.json";
-    return enter_folder(state) || pk_start(pk_options(.trace_path = trace_name, .clock = the_clock,
-                                                      .backends = "none", .flush_ms = 3600000));
+    return enter_folder(state) ||
+           pk_start(pk_options(.trace_path = trace_name, .backends = "none",
+                               .tuning = kit_tuning("clock=%s,flush_ms=3600000", the_clock)));
 }
 
 static int stop_trace(void **state)
@@ -238,9 +239,9 @@ static void compressed(void **state)
 {
     (void)state;
     stop_and_count();
-    assert_int_equal(
-        pk_start(pk_options(.trace_path = "run.json.gz", .clock = the_clock, .backends = "none")),
-        PK_OK);
+    assert_int_equal(pk_start(pk_options(.trace_path = "run.json.gz", .backends = "none",
+                                         .tuning = kit_tuning("clock=%s", the_clock))),
+                     PK_OK);
     for (int i = 1; i <= 5; i++) {
         record(100);
         assert_int_equal(pk_flush(), PK_OK);
@@ -282,8 +283,8 @@ static void a_bound_on_its_size(void **state)
 {
     (void)state;
     stop_and_count();
-    assert_int_equal(pk_start(pk_options(.trace_path = "small.json", .trace_max_bytes = 65536,
-                                         .backends = "none")),
+    assert_int_equal(pk_start(pk_options(.trace_path = "small.json", .backends = "none",
+                                         .tuning = "trace_max_bytes=65536")),
                      PK_OK);
     record(5000);
     assert_int_equal(pk_flush(), PK_OK);
@@ -339,7 +340,7 @@ static void too_little_memory_for_a_trace(void **state)
     assert_false(exists("other.json"));
     stop_and_count();
     assert_int_equal(pk_start(pk_options(.trace_path = "t.json", .memory_bytes = 4 << 20,
-                                         .ring_records = 1 << 24, .backends = "none")),
+                                         .backends = "none", .tuning = "ring_records=16M")),
                      PK_OK);
     record(100); /* no room for such a ring */
     assert_int_equal(pk_stop(), PK_ENOMEM);
@@ -466,7 +467,7 @@ static void a_start_that_fails(void **state)
     assert_int_equal(hear(pk_start, NULL), PK_ENOENT);
     assert_ptr_equal(strstr(said, "perfkit: nothing is recorded: "), said);
     assert_non_null(strstr(said, "(PK_ENOENT)\n"));
-    setenv("PK_LOG", "off", 1);
+    setenv("PK_LOG", "none", 1);
     assert_int_equal(hear(pk_start, NULL), PK_ENOENT);
     assert_string_equal(said, "");
     unsetenv("PK_LOG");
@@ -505,7 +506,7 @@ static void off(void **state)
     pk_counts counts = {.size = sizeof counts};
     (void)state;
     setenv("PK_OFF", "1", 1);
-    assert_int_equal(pk_start(pk_options(.trace_path = "off.json", .flush_ms = 1)), PK_OK);
+    assert_int_equal(pk_start(pk_options(.trace_path = "off.json", .tuning = "flush_ms=1")), PK_OK);
     assert_int_equal(access("off.json", F_OK), -1);
     pk_step(1);
     assert_int_equal(pk_capture("any", 1), PK_OK);
@@ -547,8 +548,9 @@ static pk_region region = PK_REGION("region");
 static int session_disk_start_trace(void **state)
 {
     return enter_folder(state) ||
-           pk_start(pk_options(.trace_path = "run.json", .clock = the_clock, .backends = "none",
-                               .flush_ms = 3600000, .report_path = "report.txt"));
+           pk_start(pk_options(.trace_path = "run.json", .backends = "none",
+                               .report_path = "report.txt",
+                               .tuning = kit_tuning("clock=%s,flush_ms=3600000", the_clock)));
 }
 
 static int session_disk_stop_trace(void **state)
@@ -757,10 +759,10 @@ static void listen(void *user, pk_log_level level, const char *message)
 static void start(const char *trace)
 {
     heard[0] = 0;
-    assert_int_equal(pk_start(pk_options(.trace_path = trace, .report_path = "report.json",
-                                         .ring_records = 1 << 18, .backends = "none",
-                                         .flush_ms = 3600000, .log = listen)),
-                     PK_OK);
+    assert_int_equal(
+        pk_start(pk_options(.trace_path = trace, .report_path = "report.json", .backends = "none",
+                            .log = listen, .tuning = "ring_records=262144,flush_ms=3600000")),
+        PK_OK);
 }
 
 static int stop_anyway(void **state)
@@ -917,16 +919,18 @@ static void a_disk_that_stays_full(void **state)
 static void no_room_for_the_first_thread(void **state)
 {
     (void)state;
-    assert_int_equal(pk_start(pk_options(.memory_bytes = 4 << 20, .ring_records = 1 << 20,
-                                         .backends = "none", .clock = the_clock)),
-                     PK_OK);
+    assert_int_equal(
+        pk_start(pk_options(.memory_bytes = 4 << 20, .backends = "none",
+                            .tuning = kit_tuning("ring_records=1M,clock=%s", the_clock))),
+        PK_OK);
     trace_lost_record(100);
     assert_int_equal(pk_stop(), PK_ENOMEM);
     assert_non_null(strstr(pk_error_message(), "nothing could be recorded"));
     assert_non_null(strstr(pk_error_message(), "100 regions"));
-    assert_int_equal(pk_start(pk_options(.memory_bytes = 4 << 20, .ring_records = 1 << 20,
-                                         .backends = "none", .clock = the_clock)),
-                     PK_OK);
+    assert_int_equal(
+        pk_start(pk_options(.memory_bytes = 4 << 20, .backends = "none",
+                            .tuning = kit_tuning("ring_records=1M,clock=%s", the_clock))),
+        PK_OK);
     assert_int_equal(pk_stop(), PK_OK); /* a program that records nothing misses nothing */
 }
 

@@ -1,5 +1,6 @@
 /* Spare segments: how a thread goes on in them, and who gets them. */
 #include "spares.h"
+#include "../kit/rounds.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -411,18 +412,33 @@ static void spare_session_record(unsigned n)
     }
 }
 
-static void start(uint32_t ring, const char *collector)
+static void start(uint32_t ring)
 {
-    assert_int_equal(pk_start(pk_options(.backends = "none", .ring_records = ring,
-                                         .collector = collector, .memory_bytes = MEMORY)),
+    assert_int_equal(pk_start(pk_options(.backends = "none", .memory_bytes = MEMORY,
+                                         .tuning = kit_tuning("ring_records=%u", ring))),
                      PK_OK);
+}
+
+/* Rounds are those of pk_flush. */
+static void start_alone(const char *trace)
+{
+    assert_int_equal(
+        pk_start(pk_options(.backends = "none", .memory_bytes = MEMORY, .trace_path = trace)),
+        PK_OK);
+    kit_end_collector();
+}
+
+static void flush_times(int times)
+{
+    for (int i = 0; i < times; i++)
+        assert_int_equal(pk_flush(), PK_OK);
 }
 
 /* Half of a ring at most, in whatever time. */
 static void the_usual_case_has_none(void **state)
 {
     (void)state;
-    start(0, "thread");
+    start(0);
     for (int i = 0; i < 10; i++) {
         spare_session_record(3000);
         assert_int_equal(pk_flush(), PK_OK);
@@ -451,7 +467,7 @@ static uint32_t there_now(void)
 static void a_ring_found_half_full(void **state)
 {
     (void)state;
-    start(0, "thread");
+    start(0);
     spare_session_record(1);
     flush_held();
     assert_true(there_now() >= 1);
@@ -471,7 +487,7 @@ static void a_ring_found_half_full(void **state)
 static void who_asks_for_a_size_gets_that(void **state)
 {
     (void)state;
-    start(1024, "thread");
+    start(1024);
     spare_session_record(1);
     for (int i = 0; i < 5; i++)
         flush_held();
@@ -484,13 +500,15 @@ static void who_asks_for_a_size_gets_that(void **state)
     stop_and_count();
 }
 
-/* Without a collector rounds are the program's. */
-static void all_at_one_flush(void **state)
+/* However few rounds see it. */
+static void as_many_as_were_wanted_once(void **state)
 {
     (void)state;
-    start(0, "none");
+    start_alone(NULL);
     spare_session_record(40000);
     assert_int_equal(pk_flush(), PK_OK);
+    assert_int_equal(there_now(), 1);
+    flush_times(10);
     assert_true(there_now() >= 4);
     spare_session_record(65536 * 4);
     assert_int_equal(pk_flush(), PK_OK);
@@ -500,14 +518,12 @@ static void all_at_one_flush(void **state)
 /* As if a gigabyte of records had come since the last look. */
 static uint32_t there_at_a_high_rate(const char *trace)
 {
-    assert_int_equal(pk_start(pk_options(.backends = "none", .collector = "none",
-                                         .memory_bytes = MEMORY, .trace_path = trace)),
-                     PK_OK);
+    start_alone(trace);
     spare_session_record(10);
     assert_int_equal(pk_flush(), PK_OK);
     pki_own->rated_bytes -= 1u << 30;
     pki_the_session.spares_rated -= 60000000;
-    assert_int_equal(pk_flush(), PK_OK);
+    flush_times(40);
     uint32_t there = there_now();
     stop_and_count();
     return there;
@@ -525,9 +541,9 @@ static void a_rate_that_fills_a_ring_soon(void **state)
 static void not_wanted_for_long(void **state)
 {
     (void)state;
-    start(0, "none");
+    start_alone(NULL);
     spare_session_record(40000);
-    assert_int_equal(pk_flush(), PK_OK);
+    flush_times(10);
     pki_the_session.spares_asked -= (uint64_t)61 * 1000000000;
     for (uint32_t left = there_now(); left > 0; left--) {
         assert_int_equal(there_now(), left);
@@ -535,7 +551,7 @@ static void not_wanted_for_long(void **state)
     }
     assert_int_equal(there_now(), 0);
     spare_session_record(40000);
-    assert_int_equal(pk_flush(), PK_OK);
+    flush_times(10);
     assert_true(there_now() >= 4);
     stop_and_count();
 }
@@ -545,9 +561,7 @@ static void a_position_that_steps_back(void **state)
 {
     static const char path[] = "spare-back.json";
     (void)state;
-    assert_int_equal(pk_start(pk_options(.backends = "none", .collector = "none",
-                                         .memory_bytes = MEMORY, .trace_path = path)),
-                     PK_OK);
+    start_alone(path);
     spare_session_record(10);
     assert_int_equal(pk_flush(), PK_OK);
     pki_own->rated_bytes += 1u << 20;
@@ -561,9 +575,9 @@ static void a_position_that_steps_back(void **state)
 static void a_file_that_cannot_be_punched(void **state)
 {
     (void)state;
-    start(0, "none");
+    start_alone(NULL);
     spare_session_record(40000);
-    assert_int_equal(pk_flush(), PK_OK);
+    flush_times(10);
     uint32_t there = there_now();
     int fd = pki_the_session.arena->spans.file.fd;
     pki_the_session.arena->spans.file.fd = -1;
@@ -581,7 +595,7 @@ static void a_file_that_cannot_be_punched(void **state)
 static void a_disk_that_is_full(void **state)
 {
     (void)state;
-    start(0, "none");
+    start_alone(NULL);
     spare_session_record(40000);
     int fd = pki_the_session.arena->spans.file.fd;
     pki_the_session.arena->spans.file.fd = -1;
@@ -594,7 +608,7 @@ static void a_disk_that_is_full(void **state)
     spare_session_record(65536 + 10);
     assert_int_equal(pki_own->dropped, 11);
     pki_the_session.spares_retry = 0;
-    assert_int_equal(pk_flush(), PK_OK);
+    flush_times(10);
     assert_true(there_now() >= 4);
     stop_and_count();
 }
@@ -761,7 +775,7 @@ static const struct CMUnitTest spare_session_tests[] = {
     cmocka_unit_test_teardown(the_usual_case_has_none, stop_session),
     cmocka_unit_test_teardown(a_ring_found_half_full, stop_session),
     cmocka_unit_test_teardown(who_asks_for_a_size_gets_that, stop_session),
-    cmocka_unit_test_teardown(all_at_one_flush, stop_session),
+    cmocka_unit_test_teardown(as_many_as_were_wanted_once, stop_session),
     cmocka_unit_test_teardown(a_rate_that_fills_a_ring_soon, stop_session),
     cmocka_unit_test_teardown(not_wanted_for_long, stop_session),
     cmocka_unit_test_teardown(a_disk_that_is_full, stop_session),

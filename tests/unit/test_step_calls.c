@@ -513,7 +513,9 @@ static void off_is_nothing(void **state)
     pk_step_begin();
     pk_step_kind("evaluation");
     pk_step(1);
-    assert_int_equal(pk_start(pk_options(.clock = the_clock, .backends = "none")), PK_OK);
+    assert_int_equal(
+        pk_start(pk_options(.backends = "none", .tuning = kit_tuning("clock=%s", the_clock))),
+        PK_OK);
     pk_step(1); /* of the usual kind: nothing is left over */
     step_kinds_stop_and_gather();
     assert_int_equal(step_kinds_summary.steps.count, 1);

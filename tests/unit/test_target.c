@@ -1,6 +1,7 @@
 /* Paths that are no place for a file: refused in words that say what stands there and what to name,
  * by every option that takes one, with nothing changed. */
 #include "out/file.h"
+#include "../kit/tuning.h"
 
 #include "folder.h"
 
@@ -130,10 +131,11 @@ static void sessions(void **state)
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
         const char *path = targets[i], *instead = instead_of(path);
         expect_refused(pk_options(.trace_path = path), "trace", path, instead);
-        expect_refused(pk_options(.trace_path = path, .arena_path = "none"), "trace", path,
+        expect_refused(pk_options(.trace_path = path, .tuning = "arena_path=none"), "trace", path,
                        instead);
         expect_refused(pk_options(.report_path = path), "report", path, instead);
-        expect_refused(pk_options(.arena_path = path), "arena", path, instead);
+        expect_refused(pk_options(.tuning = kit_tuning("arena_path=%s", path)), "arena", path,
+                       instead);
     }
     expect_refused(pk_options(.report_path = "stream"), "report", "stream",
                    "name a file, or \"-\" for the standard error");
@@ -150,7 +152,7 @@ static void the_null_device(void **state)
     assert_string_equal(pk_error_message(),
                         "report /dev/null: is the null device: leave report_path "
                         "empty for no report");
-    assert_int_equal(pk_start(pk_options(.arena_path = "/dev/null")), PK_EACCES);
+    assert_int_equal(pk_start(pk_options(.tuning = "arena_path=/dev/null")), PK_EACCES);
     assert_non_null(strstr(pk_error_message(), "\"none\" in arena_path"));
     expect_untouched(files);
 }

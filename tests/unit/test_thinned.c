@@ -1,6 +1,7 @@
 /* Calls that are counted and not timed: which regions, what becomes of what was counted, and its
  * errors. */
 #include "folder.h"
+#include "../kit/rounds.h"
 #include "session.h"
 #include "tick.h"
 #include "valgrind.h"
@@ -328,19 +329,21 @@ static bool report_says(const char *path, const char *wanted)
 }
 
 /* Calls in a session of its own; how many. */
-static uint64_t call_until_thinned(const char *collector, const char *report, int rounds)
+static uint64_t call_until_thinned(bool by_hand, const char *report, int rounds)
 {
     pk_counts c = {.size = sizeof c};
     uint64_t begun = 0;
     assert_int_equal(
-        pk_start(pk_options(.clock = the_clock, .backends = "none", .collector = collector,
-                            .overhead_max = 0.001, .report_path = report)),
+        pk_start(pk_options(.backends = "none", .overhead_max = 0.001, .report_path = report,
+                            .tuning = kit_tuning("clock=%s", the_clock))),
         PK_OK);
+    if (by_hand)
+        kit_end_collector();
     for (int round = 0; round < rounds && c.untimed < 1000; round++, begun += 1000) {
         for (int i = 0; i < 1000; i++)
             call(&leaf);
-        if (collector)
-            pk_flush();
+        if (by_hand)
+            kit_round();
         pk_get_counts(&c);
     }
     return begun;
@@ -349,14 +352,14 @@ static uint64_t call_until_thinned(const char *collector, const char *report, in
 /* The bound is far below what a loop of nothing but regions takes, so that it comes to this however
  * busy the machine is. But in an emulator a session may find, as it starts, that to count a call
  * costs as much as its time: then there is nothing to save, and the next one measures anew. */
-static void expect_thinned(const char *collector)
+static void expect_thinned(bool by_hand)
 {
     const char *path = "report.txt";
     const int rounds = is_slow() ? 1000 : 100000;
-    uint64_t begun = call_until_thinned(collector, path, rounds);
+    uint64_t begun = call_until_thinned(by_hand, path, rounds);
     pk_counts c = stop_and_count();
     for (int again = 0; is_slow() && c.untimed < 1000 && again < 30; again++) {
-        begun = call_until_thinned(collector, path, rounds);
+        begun = call_until_thinned(by_hand, path, rounds);
         c = stop_and_count();
     }
     assert_true(c.untimed >= 1000);
@@ -370,14 +373,14 @@ static void expect_thinned(const char *collector)
 static void a_session_thins_by_itself(void **state)
 {
     (void)state;
-    expect_thinned(NULL);
+    expect_thinned(false);
 }
 
-/* pk_flush does all that the collector's rounds do. */
-static void so_does_one_without_a_collector(void **state)
+/* However the rounds fall. */
+static void so_does_one_with_a_round_every_thousand_calls(void **state)
 {
     (void)state;
-    expect_thinned("none");
+    expect_thinned(true);
 }
 
 static void refuse(const pk_options *options, const char *why)
@@ -424,7 +427,8 @@ static const struct CMUnitTest thinned_tests[] = {
     IN_A_SESSION(operations_are_never_left_out),
     cmocka_unit_test(shares_are_between_0_and_a_half),
     cmocka_unit_test_setup_teardown(a_session_thins_by_itself, enter_folder, leave_session),
-    cmocka_unit_test_setup_teardown(so_does_one_without_a_collector, enter_folder, leave_session),
+    cmocka_unit_test_setup_teardown(so_does_one_with_a_round_every_thousand_calls, enter_folder,
+                                    leave_session),
 };
 
 /* ---- which regions are thinned, and how far, from calls and costs that are made up ---- */

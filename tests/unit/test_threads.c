@@ -1,5 +1,6 @@
 /* Threads and sessions that come and go, and the collector that empties the threads' rings. */
 #include "session.h"
+#include "../kit/rounds.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -145,9 +146,10 @@ static void a_thread_that_finds_no_memory(void **state)
 {
     (void)state;
     assert_int_equal(pk_stop(), PK_OK);
-    assert_int_equal(pk_start(pk_options(.clock = the_clock, .memory_bytes = (uint64_t)4 << 20,
-                                         .ring_records = 65536, .backends = "none")),
-                     PK_OK);
+    assert_int_equal(
+        pk_start(pk_options(.memory_bytes = (uint64_t)4 << 20, .backends = "none",
+                            .tuning = kit_tuning("clock=%s,ring_records=65536", the_clock))),
+        PK_OK);
     hundred(NULL);
     for (int i = 0; i < 20; i++)
         run(record_all_kinds, NULL);
@@ -403,11 +405,12 @@ static pid_t collector(void)
     return found;
 }
 
-static void start_with(const char *who, const char *where)
+static void start_on(const char *where)
 {
-    assert_int_equal(pk_start(pk_options(.backends = "none", .ring_records = 64, .collector = who,
-                                         .collector_cpus = where)),
-                     PK_OK);
+    assert_int_equal(
+        pk_start(pk_options(.backends = "none",
+                            .tuning = kit_tuning("ring_records=64,collector_cpus=%s", where))),
+        PK_OK);
 }
 
 static void record(int times)
@@ -418,10 +421,12 @@ static void record(int times)
     }
 }
 
+/* Nobody comes in between. */
 static void nobody_but_flush(void **state)
 {
     (void)state;
-    start_with("none", NULL);
+    start_on("");
+    kit_end_collector();
     assert_int_equal(thread_named("pk-collector"), 0);
     for (int i = 0; i < 10; i++) {
         record(50);
@@ -434,8 +439,8 @@ static void nobody_but_flush(void **state)
     assert_int_equal(counts.begun, 600);
 }
 
-/* What is left open at exit() is stopped by a thread that is made for it. */
-static void exit_without_a_collector(void **state)
+/* What is left open at exit() is stopped. */
+static void exit_with_a_session(void **state)
 {
     static const char path[] = "collector-exit.json";
     int status;
@@ -443,7 +448,7 @@ static void exit_without_a_collector(void **state)
     unlink(path);
     pid_t child = fork();
     if (child == 0) {
-        if (pk_start(pk_options(.backends = "none", .report_path = path, .collector = "none")))
+        if (pk_start(pk_options(.backends = "none", .report_path = path)))
             _exit(1);
         record(5);
         exit(0);
@@ -472,7 +477,7 @@ static void where_it_is_told_to(void **state)
     cpu_set_t is;
     (void)state;
     snprintf(list, sizeof list, "%u", a_processor());
-    start_with("thread", list);
+    start_on(list);
     pid_t thread = collector();
     if (!thread)
         skip();                                    /* an emulator's /proc */
@@ -540,7 +545,8 @@ static void a_processor_that_is_not_there(void **state)
 {
     (void)state;
     assert_int_equal(
-        pk_start(pk_options(.backends = "none", .collector_cpus = "1023", .log = hear)), PK_OK);
+        pk_start(pk_options(.backends = "none", .log = hear, .tuning = "collector_cpus=1023")),
+        PK_OK);
     record(10);
     for (int i = 0; i < 1000 && !__atomic_load_n(&warnings, __ATOMIC_RELAXED); i++)
         usleep(1000);
@@ -554,14 +560,13 @@ static void what_makes_no_sense(void **state)
                                         "1,", "0-1024", "1 2", "0x1"};
     (void)state;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        assert_int_equal(pk_start(pk_options(.collector_cpus = lists[i])), PK_EINVAL);
-    assert_int_equal(pk_start(pk_options(.collector = "never")), PK_EINVAL);
-    assert_non_null(strstr(pk_error_message(), "never"));
+        assert_int_equal(
+            pk_start(pk_options(.tuning = kit_tuning("collector_cpus='%s'", lists[i]))), PK_EINVAL);
 }
 
 static const struct CMUnitTest collector_tests[] = {
     cmocka_unit_test_teardown(nobody_but_flush, stop_session),
-    cmocka_unit_test_teardown(exit_without_a_collector, stop_session),
+    cmocka_unit_test_teardown(exit_with_a_session, stop_session),
     cmocka_unit_test_teardown(where_it_is_told_to, stop_session),
     cmocka_unit_test_teardown(little_to_do, stop_session),
     cmocka_unit_test_teardown(a_processor_that_is_not_there, stop_session),

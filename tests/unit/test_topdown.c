@@ -418,9 +418,10 @@ static void in_words(void **state)
     size_t n;
     (void)state;
     machine_amd(25, 0x11);
-    assert_int_equal(pk_start(pk_options(.costs = "topdown", .clock = the_clock, .backends = "none",
-                                         .report_path = "report.txt")),
-                     PK_OK);
+    assert_int_equal(
+        pk_start(pk_options(.costs = "topdown", .backends = "none", .report_path = "report.txt",
+                            .tuning = kit_tuning("clock=%s", the_clock))),
+        PK_OK);
     nest();
     assert_int_equal(pk_stop(), PK_OK);
     char *report = read_file("report.txt", &n);

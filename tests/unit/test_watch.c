@@ -184,7 +184,7 @@ static void a_thread_that_moves(void **state)
     pki_open_frames look;
     unsigned seen = 0;
     (void)state;
-    assert_int_equal(pk_start(pk_options(.ring_records = 64, .backends = "none")), PK_OK);
+    assert_int_equal(pk_start(pk_options(.backends = "none", .tuning = "ring_records=64")), PK_OK);
     assert_int_equal(pthread_create(&thread, NULL, move, NULL), 0);
     pki_registry *r = pki_registry_now();
     while (pki_registry_blocks(r) == 0)

@@ -1,6 +1,7 @@
 /* Windows: what a run's figures are made of, what Prometheus reads of them, and a program that is
  * killed. */
 #include "folder.h"
+#include "../kit/tuning.h"
 #include "golden.h"
 #include "valgrind.h"
 
@@ -726,7 +727,8 @@ static void name_regions(void)
 static void run_for_ever(void)
 {
     name_regions();
-    if (pk_start(pk_options(.windows_path = PATH, .window_steps = OF_A_WINDOW, .backends = "none")))
+    if (pk_start(pk_options(.windows_path = PATH, .backends = "none",
+                            .tuning = kit_tuning("window_steps=%u", OF_A_WINDOW))))
         _exit(1);
     for (unsigned i = 0;; i++) {
         make_step(i);
@@ -765,9 +767,9 @@ static void all_but_the_last_second(void **state)
     print_message("%llu steps a second before the kill, %u windows of %u\n",
                   (unsigned long long)then, windows, OF_A_WINDOW);
     assert_true(windows >= then / OF_A_WINDOW);
-    assert_int_equal(
-        pk_start(pk_options(.windows_path = PATH, .window_steps = OF_A_WINDOW, .backends = "none")),
-        PK_OK);
+    assert_int_equal(pk_start(pk_options(.windows_path = PATH, .backends = "none",
+                                         .tuning = kit_tuning("window_steps=%u", OF_A_WINDOW))),
+                     PK_OK);
     pk_step(1);
     assert_int_equal(pk_stop(), PK_OK);
     assert_int_equal(lines_of(PATH), 1);

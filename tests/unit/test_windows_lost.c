@@ -28,7 +28,8 @@ static pki_tally level_sum;
 static int start_cutting(void **state)
 {
     (void)state;
-    if (pk_start(pk_options(.clock = the_clock, .backends = "none", .ring_records = 64)))
+    if (pk_start(pk_options(.backends = "none",
+                            .tuning = kit_tuning("clock=%s,ring_records=64", the_clock))))
         return -1;
     pk_region_begin(&outer);
     pk_region_begin(&inner);

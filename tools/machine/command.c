@@ -7,6 +7,7 @@
 
 #include "base/compiler.h"
 #include "base/text.h"
+#include "base/tuning.h"
 #include "command.h"
 #include "files.h"
 #include "machine/machine.h"
@@ -337,9 +338,10 @@ static const option_table command_options = {
 
 static bool find_output(machine_wish *w, char path[PATH_MAX], complaint *why)
 {
+    static char named[PATH_MAX];
     pki_machine here;
-    if (!w->output)
-        w->output = pki_variable("PK_MACHINE_PATH");
+    if (!w->output && pki_tuning_of_environment(PKI_TUNING_MACHINE_PATH, named, sizeof named))
+        w->output = named;
     if (w->output) {
         if (snprintf(path, PATH_MAX, "%s", w->output) < PATH_MAX)
             return true;

@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "base/text.h"
+#include "base/tuning.h"
 #include "measure/machine/roofline.h"
 #include "measure/overhead.h"
 #include "measure/verdict/verdict.h"
@@ -90,10 +91,9 @@ double rebuild_threads(const rebuild *r, uint32_t region)
 static bool find_machine(const char *host, pki_machine *m, char why[300])
 {
     char path[PATH_MAX];
-    const char *named = pki_variable("PK_MACHINE_PATH");
     snprintf(why, 300, "there is no file of it here");
-    if (named)
-        return strcmp(named, "none") != 0 && pki_machine_read(named, m, why, 300);
+    if (pki_tuning_of_environment(PKI_TUNING_MACHINE_PATH, path, sizeof path))
+        return strcmp(path, "none") != 0 && pki_machine_read(path, m, why, 300);
     if (!host || !host[0] || !pki_machine_path(host, path) || !pki_machine_read(path, m, why, 300))
         return false;
     snprintf(why, 300, "its file is another host's");
@@ -105,8 +105,9 @@ static void fill_utilisation(const pki_machine *m, const char *why, pki_summary 
 {
     pki_peak peak;
     pki_peak_wish wish = {.flops = 0};
-    const char *wanted = pki_variable("PK_PEAK");
-    if (wanted && !pki_peak_parse(wanted, &wish))
+    char wanted[64];
+    if (pki_tuning_of_environment(PKI_TUNING_PEAK, wanted, sizeof wanted) &&
+        !pki_peak_parse(wanted, &wish))
         memset(&wish, 0, sizeof wish);
     const pki_peak_place place = {.machine = m,
                                   .no_machine = why,

@@ -276,50 +276,26 @@ public final class Pk {
             return this;
         }
 
-        public Options ringRecords(int number) { return set("ring_records", number); }
         public Options tracePath(String text) { return set("trace_path", text); }
         public Options reportPath(String text) { return set("report_path", text); }
-        public Options memoryBytes(long number) { return set("memory_bytes", number); }
         public Options backends(String text) { return set("backends", text); }
-        public Options arenaPath(String text) { return set("arena_path", text); }
-        public Options clock(String text) { return set("clock", text); }
-        public Options traceMaxBytes(long number) { return set("trace_max_bytes", number); }
-        public Options flushMs(int number) { return set("flush_ms", number); }
-        public Options reportThreads(int number) { return set("report_threads", number); }
-        public Options warmupSteps(int number) { return set("warmup_steps", number); }
         public Options rank(int number) { return set("rank", number); }
         public Options worldSize(int number) { return set("world_size", number); }
-        public Options logLevel(int number) { return set("log_level", number); }
-        public Options cuptiSteps(String text) { return set("cupti_steps", text); }
-        public Options cuptiGraphNodes(int number) { return set("cupti_graph_nodes", number); }
-        public Options nvtxConsume(int number) { return set("nvtx_consume", number); }
-        public Options nvtxShim(String text) { return set("nvtx_shim", text); }
-        public Options gpuCapture(String text) { return set("gpu_capture", text); }
-        public Options cuptiSyncEvents(int number) { return set("cupti_sync_events", number); }
-        public Options historyBytes(long number) { return set("history_bytes", number); }
+        public Options warmupSteps(int number) { return set("warmup_steps", number); }
+        public Options memoryBytes(long number) { return set("memory_bytes", number); }
         public Options historySteps(int number) { return set("history_steps", number); }
-        public Options capturesPerHour(int number) { return set("captures_per_hour", number); }
-        public Options captureBytesPerHour(long number) { return set("capture_bytes_per_hour", number); }
         public Options capture(String text) { return set("capture", text); }
         public Options capturePath(String text) { return set("capture_path", text); }
         public Options windowsPath(String text) { return set("windows_path", text); }
-        public Options windowSteps(int number) { return set("window_steps", number); }
-        public Options windowSeconds(int number) { return set("window_seconds", number); }
-        public Options windowsMaxBytes(long number) { return set("windows_max_bytes", number); }
         public Options metricsPath(String text) { return set("metrics_path", text); }
-        public Options metricsSeconds(int number) { return set("metrics_seconds", number); }
         public Options hangSeconds(int number) { return set("hang_seconds", number); }
         public Options hangCommand(String text) { return set("hang_command", text); }
-        public Options collector(String text) { return set("collector", text); }
-        public Options collectorCpus(String text) { return set("collector_cpus", text); }
-        public Options traceRotateBytes(long number) { return set("trace_rotate_bytes", number); }
-        public Options traceKeep(int number) { return set("trace_keep", number); }
-        public Options machinePath(String text) { return set("machine_path", text); }
         public Options overheadMax(double share) { return set("overhead_max", share); }
-        public Options goodputPath(String text) { return set("goodput_path", text); }
         public Options costs(String text) { return set("costs", text); }
-        public Options peak(String text) { return set("peak", text); }
+        public Options goodputPath(String text) { return set("goodput_path", text); }
         public Options jobPath(String text) { return set("job_path", text); }
+        public Options logLevel(int number) { return set("log_level", number); }
+        public Options tuning(String text) { return set("tuning", text); }
 
         /** Begins a session, which ends when it is closed. */
         public Session start() {

@@ -48,7 +48,7 @@ static bool start(const pki_config *config)
     bool usable =
         (verdict == PKI_CUDA_LIVE || verdict == PKI_CUDA_FOUND) && pki_cuda_threads_prepare();
     pki_cuda_forget_reason();
-    pki_cuda_capture_want(!config->gpu_capture_off);
+    pki_cuda_capture_want(config->gpu_graphs);
     started_once = true;
     memset(&final, 0, sizeof final);
     if (!usable)

@@ -81,9 +81,9 @@ void pki_cuda_graphs_after_fork(void);
  * depends on a part of a kernel (programmatic dependent launch), which the stream's capture tells.
  * It cannot be known that a graph will be instantiated for launches from the device, that a later
  * kernel is launched with the programmatic attribute, or that the graph becomes the child of a
- * conditional node's body: for those there is PK_GPU_CAPTURE=off. */
+ * conditional node's body: for those there is PK_GPU_GRAPHS=0. */
 
-/* Off: captures are left alone (PK_GPU_CAPTURE). Between sessions. */
+/* Off: captures are left alone (PK_GPU_GRAPHS). Between sessions. */
 void pki_cuda_capture_want(bool on);
 
 /* Why not, or PKI_CUDA_FINE. Takes a pair, which is the graph's from here on, and what lies between

@@ -16,7 +16,7 @@
 static const char *const words[PKI_CUDA_REASONS] = {
     [PKI_CUDA_SAMPLED] = "graphs are replayed without pk_gpu_graph_launching: their spans are read "
                          "about every 10 ms, replays in between are missing",
-    [PKI_CUDA_CAPTURE_OFF] = "spans were kept out of captures: gpu_capture (PK_GPU_CAPTURE) is off",
+    [PKI_CUDA_CAPTURE_OFF] = "spans were kept out of captures: gpu_graphs (PK_GPU_GRAPHS) is 0",
     [PKI_CUDA_REFUSED] = "operations were skipped: NCCL refused the call",
     [PKI_CUDA_LATE] =
         "operations were skipped: a communicator that does not block may put them into "

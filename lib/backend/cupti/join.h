@@ -31,7 +31,7 @@ bool pki_cupti_is_query(uint32_t correlation);
  *
  * Threads: one at a time (the drain lock); pki_cupti_events_want between sessions. */
 
-/* Are they recorded in this session? (pk_options.cupti_sync_events) */
+/* Are they recorded in this session? (cupti_sync_events) */
 void pki_cupti_events_want(bool on);
 bool pki_cupti_events_wanted(void);
 

@@ -10,6 +10,7 @@
 #include "backend/nvtx/nvtx.h"
 #include "backend/shim.h"
 #include "base/loader.h"
+#include "base/tuning.h"
 #include "core/names.h"
 
 /* ---- tool ---- */
@@ -456,8 +457,10 @@ static bool fill(const NvtxExportTableCallbacks *callbacks, NvtxCallbackModule m
 /* The variable may come from outside, before anybody has called pk_start. */
 static bool are_welcome(void)
 {
-    const char *text = pki_load(&welcome) ? NULL : secure_getenv("PK_NVTX_CONSUME");
-    return pki_load(&welcome) || (text && strcmp(text, "1") == 0);
+    char text[8];
+    return pki_load(&welcome) ||
+           (pki_tuning_of_environment(PKI_TUNING_NVTX_CONSUME, text, sizeof text) &&
+            strcmp(text, "1") == 0);
 }
 
 int pki_nvtx_attach(NvtxGetExportTableFunc_t get)

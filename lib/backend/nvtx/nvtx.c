@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tuning.h"
+
 static char emitting[192],
     not_consuming[192]; /* of the last start; "" if there was nothing to say */
 static bool emits, consumes, started;
@@ -50,8 +52,9 @@ static void after_fork(void)
 static void describe_before_start(pk_backend_info *info)
 {
     const char *path = secure_getenv(PKI_NVTX_VARIABLE);
-    const char *consume = secure_getenv("PK_NVTX_CONSUME");
-    info->live = (path && *path) || (consume && strcmp(consume, "1") == 0);
+    char consume[8] = "";
+    pki_tuning_of_environment(PKI_TUNING_NVTX_CONSUME, consume, sizeof consume);
+    info->live = (path && *path) || strcmp(consume, "1") == 0;
     if (path && *path)
         snprintf(info->reason, sizeof info->reason, PKI_NVTX_VARIABLE " names %.120s", path);
     else if (info->live)

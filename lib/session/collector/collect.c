@@ -323,8 +323,8 @@ pk_status pki_collect_start(pki_session *s)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_condition);
     s->stopping = false;
-    int error = s->config.no_collector ? 0 : pki_spawn(&s->collector, collect, s);
-    s->collecting = error == 0 && !s->config.no_collector;
+    int error = pki_spawn(&s->collector, collect, s);
+    s->collecting = error == 0;
     turn(error == 0);
     return error ? pki_fail(PK_ETHREAD, "collector thread: %s", strerror(error)) : PK_OK;
 }
@@ -378,11 +378,9 @@ static bool wait_for_job(pthread_t collector, uint64_t patience_ns)
 
 bool pki_collect_finish(pki_session *s, void (*job)(pki_session *), uint64_t patience_ns)
 {
-    if (!pki_lock_within(&wake_lock, patience_ns))
+    if (!s->collecting || !pki_lock_within(&wake_lock, patience_ns))
         return false;
     last_job = job;
-    if (!s->collecting && pki_spawn(&s->collector, collect, s) == 0)
-        s->collecting = true;
     pki_bell_ring(&pki_collector_bell);
     bool done = wait_for_job(s->collector, patience_ns);
     pthread_mutex_unlock(&wake_lock);

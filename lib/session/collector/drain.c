@@ -107,15 +107,11 @@ static uint32_t there_for_all(const pki_session *s)
     return pki_spares_there(spares) - pki_spares_kept(spares);
 }
 
-/* One a round; all of them where rounds are rare. */
+/* One a round. */
 static void make(pki_session *s, uint64_t now)
 {
     pki_spares *spares = &s->registry->spares;
-    bool made = now >= s->spares_retry;
-    for (bool more = true; made && more; more = s->config.no_collector)
-        made = there_for_all(s) < s->spares_wanted &&
-               pki_spare_make(spares, s->arena, ring_bytes(s), most_of(s));
-    if (!made && now >= s->spares_retry && there_for_all(s) < s->spares_wanted)
+    if (now >= s->spares_retry && !pki_spare_make(spares, s->arena, ring_bytes(s), most_of(s)))
         s->spares_retry = now + RETRY_NS;
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/tuning.h"
 #include "history/history.h"
 #include "out/gz.h"
 #include "session/captures/capture_file.h"
@@ -24,6 +26,56 @@ pki_config_text pki_config_text_of(const char *given, const char *field, const c
         return (pki_config_text){*given ? given : NULL, field};
     return (pki_config_text){pki_variable(variable), variable};
 }
+
+/* ---- .tuning, PK_TUNING and the variables of its keys ---- */
+
+typedef struct tuning {
+    char code_text[PKI_TUNING_MOST], environment_text[PKI_TUNING_MOST];
+    const char *code[PKI_TUNING_COUNT], *environment[PKI_TUNING_COUNT];
+    bool override; /* the environment before the code */
+} tuning;
+
+static pk_status read_settings(const char *text, const char *source, char copy[PKI_TUNING_MOST],
+                               const char *values[PKI_TUNING_COUNT])
+{
+    char why[160];
+    if ((size_t)snprintf(copy, PKI_TUNING_MOST, "%s", text ? text : "") >= PKI_TUNING_MOST)
+        return pki_fail(PK_EINVAL, "%s is longer than %d bytes", source, PKI_TUNING_MOST - 1);
+    if (!pki_tuning_split(copy, values, why, sizeof why))
+        return pki_fail(PK_EINVAL, "%s: %s", source, why);
+    return PK_OK;
+}
+
+static pk_status read_tuning(tuning *t, const pk_options *o)
+{
+    pk_status s = read_settings(o->tuning, "tuning", t->code_text, t->code);
+    t->override = pki_operator_overrides();
+    return s ? s
+             : read_settings(pki_variable("PK_TUNING"), "PK_TUNING", t->environment_text,
+                             t->environment);
+}
+
+static pki_config_text environment_of(const tuning *t, pki_tuning_key key)
+{
+    const pki_tuning *row = &pki_tunings[key];
+    const char *variable = pki_variable(row->variable), *all = t->environment[key];
+    if (variable || !all || !*all)
+        return (pki_config_text){variable, row->variable};
+    return (pki_config_text){all, row->key};
+}
+
+/* What the code says, else the key's variable, else PK_TUNING. A key that is set to nothing asks
+ * for the default whatever the others say. */
+static pki_config_text tuned(const tuning *t, pki_tuning_key key)
+{
+    const char *code = t->code[key];
+    const pki_config_text environment = environment_of(t, key);
+    if (!code || (t->override && environment.text))
+        return environment;
+    return (pki_config_text){*code ? code : NULL, pki_tunings[key].key};
+}
+
+/* ---- paths ---- */
 
 /* A path with its %-fields filled in; "" without a text. PK_EINVAL names what is wrong with it. */
 static pk_status pki_config_path(pki_config_text pattern, const pki_world *world,
@@ -69,8 +121,8 @@ static pk_status pki_config_log(const pk_options *o)
     const char *where = o->log ? NULL : pki_variable("PK_LOG");
     bool to_stderr = where && strcmp(where, "stderr") == 0;
     pki_log_to(to_stderr ? pki_log_to_stderr : o->log, o->log_user, PK_LOG_DEFAULT);
-    if (where && !to_stderr && strcmp(where, "off") != 0)
-        return pki_fail(PK_EINVAL, "PK_LOG=%.40s is neither stderr nor off", where);
+    if (where && !to_stderr && strcmp(where, "none") != 0)
+        return pki_fail(PK_EINVAL, "PK_LOG=%.40s is neither stderr nor none", where);
     pk_status status = read_level(o, &level);
     if (!status)
         pki_log_to(to_stderr ? pki_log_to_stderr : o->log, o->log_user, level);
@@ -224,14 +276,9 @@ static pk_status read_overhead(pki_config *c, double given)
 }
 
 /* PK_EINVAL names the option and what is wrong with it. */
-static pk_status pki_config_collector(pki_config *c, const pk_options *o)
+static pk_status pki_config_collector(pki_config *c, const pk_options *o, const tuning *t)
 {
-    const pki_config_text who = pki_config_text_of(o->collector, "collector", "PK_COLLECTOR");
-    const pki_config_text where =
-        pki_config_text_of(o->collector_cpus, "collector_cpus", "PK_COLLECTOR_CPUS");
-    c->no_collector = who.text && strcmp(who.text, "none") == 0;
-    if (who.text && !c->no_collector && strcmp(who.text, "thread") != 0)
-        return pki_fail(PK_EINVAL, "%s: %.20s is neither thread nor none", who.source, who.text);
+    const pki_config_text where = tuned(t, PKI_TUNING_COLLECTOR_CPUS);
     c->collector_placed = where.text != NULL;
     if (where.text && !read_list(where.text, &c->collector_cpus))
         return pki_fail(PK_EINVAL, "%s: %.60s is no list of processors, as 0-3,8", where.source,
@@ -293,7 +340,7 @@ static pk_status pki_config_goodput(pki_config *c, const pk_options *o)
 
 /* ---- pk_options and the environment, checked and resolved ---- */
 
-#define SMALLEST_OPTIONS 8 /* size and the field behind it */
+#define SMALLEST_OPTIONS offsetof(pk_options, report_path) /* size and the field behind it */
 #define LARGEST_OPTIONS 65536
 
 /* A number with its bounds; 0 and unset mean the default. */
@@ -318,26 +365,31 @@ static bool parse(const char *text, uint64_t *value)
     return true;
 }
 
-static pk_status read_number(const number *n, uint64_t given, uint64_t *value)
+/* A text's, if there is one. 0 is the default. */
+static pk_status read_within(const number *n, pki_config_text from, uint64_t *value)
 {
-    const char *text = given ? NULL : pki_variable(n->variable);
-    const char *source = text ? n->variable : n->field;
-    *value = given;
-    if (text && !parse(text, value))
+    if (from.text && !parse(from.text, value))
         return pki_fail(PK_EINVAL, "%s=%.60s is not a number (digits, then perhaps K, M or G)",
-                        source, text);
+                        from.source, from.text);
     if (*value == 0) {
         *value = n->otherwise;
         return PK_OK;
     }
     if (*value < n->least || *value > n->most)
-        return pki_fail(PK_EINVAL, "%s is %llu, and has to be from %llu to %llu", source,
+        return pki_fail(PK_EINVAL, "%s is %llu, and has to be from %llu to %llu", from.source,
                         (unsigned long long)*value, (unsigned long long)n->least,
                         (unsigned long long)n->most);
     if (n->power_of_two && (*value & (*value - 1)))
-        return pki_fail(PK_EINVAL, "%s is %llu, and has to be a power of two", source,
+        return pki_fail(PK_EINVAL, "%s is %llu, and has to be a power of two", from.source,
                         (unsigned long long)*value);
     return PK_OK;
+}
+
+static pk_status read_number(const number *n, uint64_t given, uint64_t *value)
+{
+    const char *text = given ? NULL : pki_variable(n->variable);
+    *value = given;
+    return read_within(n, (pki_config_text){text, text ? n->variable : n->field}, value);
 }
 
 static pk_status read_small(const number *n, uint32_t given, uint32_t *value)
@@ -348,51 +400,82 @@ static pk_status read_small(const number *n, uint32_t given, uint32_t *value)
     return status;
 }
 
+static pk_status tuned_number(const tuning *t, pki_tuning_key key, uint64_t *value)
+{
+    const pki_tuning *row = &pki_tunings[key];
+    const number n = {row->key,  row->variable,  row->least,
+                      row->most, row->otherwise, row->power_of_two};
+    *value = 0;
+    return read_within(&n, tuned(t, key), value);
+}
+
+static pk_status tuned_small(const tuning *t, pki_tuning_key key, uint32_t *value)
+{
+    uint64_t wide;
+    pk_status status = tuned_number(t, key, &wide);
+    *value = (uint32_t)wide;
+    return status;
+}
+
+static pk_status tuned_switch(const tuning *t, pki_tuning_key key, bool *on)
+{
+    const pki_config_text from = tuned(t, key);
+    *on = from.text ? strcmp(from.text, "1") == 0 : pki_tunings[key].otherwise != 0;
+    if (!from.text || *on || strcmp(from.text, "0") == 0)
+        return PK_OK;
+    return pki_fail(PK_EINVAL, "%s=%.40s is neither 0 nor 1", from.source, from.text);
+}
+
 static pk_status read_numbers(pki_config *c, const pk_options *o)
 {
-    static const number ring = {"ring_records", "PK_RING_RECORDS", 64, 1u << 24, 0, true};
     static const number memory = {
         "memory_bytes", "PK_MEMORY_BYTES", PKI_MEMORY_LEAST, (uint64_t)1 << 40, 0, false};
-    static const number most = {"trace_max_bytes", "PK_TRACE_MAX_BYTES", 65536,
-                                UINT64_MAX,        UINT64_MAX,           false};
-    static const number rotate = {
-        "trace_rotate_bytes", "PK_TRACE_ROTATE_BYTES", (uint64_t)2 << 20, UINT64_MAX, 0, false};
-    static const number keep = {"trace_keep", "PK_TRACE_KEEP", 1, 65536, 0, false};
-    static const number flush = {"flush_ms", "PK_FLUSH_MS", 10, 3600000, 1000, false};
-    static const number threads = {"report_threads", "PK_REPORT_THREADS", 0, 1, 0, false};
-    static const number nodes = {"cupti_graph_nodes", "PK_CUPTI_GRAPH_NODES", 0, 1, 0, false};
-    static const number events = {"cupti_sync_events", "PK_CUPTI_SYNC_EVENTS", 0, 1, 0, false};
     static const number warmup = {"warmup_steps", "PK_WARMUP_STEPS", 0, 1000000, 0, false};
     static const number steps = {
         "history_steps", "PK_HISTORY_STEPS", 1, PKI_HISTORY_STEPS_MOST, 0, false};
-    static const number history = {"history_bytes",   "PK_HISTORY_BYTES", PKI_HISTORY_LEAST,
-                                   (uint64_t)1 << 40, (uint64_t)64 << 20, false};
-    static const number captures = {
-        "captures_per_hour", "PK_CAPTURES_PER_HOUR", 1, 3600, 12, false};
-    static const number capture_bytes = {"capture_bytes_per_hour", "PK_CAPTURE_BYTES_PER_HOUR",
-                                         (uint64_t)1 << 20,        (uint64_t)1 << 50,
-                                         (uint64_t)256 << 20,      false};
-    static const number consume = {"nvtx_consume", "PK_NVTX_CONSUME", 0, 1, 0, false};
     static const number hang = {"hang_seconds", "PK_HANG_SECONDS", 1, 604800, 0, false};
-    pk_status s = read_small(&ring, o->ring_records, &c->ring_records);
+    pk_status s = read_number(&memory, o->memory_bytes, &c->memory_bytes);
+    s = s ? s : read_small(&warmup, o->warmup_steps, &c->warmup_steps);
+    s = s ? s : read_small(&steps, o->history_steps, &c->history_steps);
+    return s ? s : read_small(&hang, o->hang_seconds, &c->hang_seconds);
+}
+
+static pk_status read_tuned_numbers(pki_config *c, const tuning *t)
+{
+    const struct {
+        pki_tuning_key key;
+        uint64_t *wide;
+        uint32_t *small;
+    } all[] = {
+        {PKI_TUNING_RING_RECORDS, NULL, &c->ring_records},
+        {PKI_TUNING_FLUSH_MS, NULL, &c->flush_ms},
+        {PKI_TUNING_TRACE_MAX_BYTES, &c->trace_max_bytes, NULL},
+        {PKI_TUNING_TRACE_ROTATE_BYTES, &c->trace_rotate_bytes, NULL},
+        {PKI_TUNING_TRACE_KEEP, NULL, &c->trace_keep},
+        {PKI_TUNING_HISTORY_BYTES, &c->history_bytes, NULL},
+        {PKI_TUNING_CAPTURES_PER_HOUR, NULL, &c->captures_per_hour},
+        {PKI_TUNING_CAPTURE_BYTES_PER_HOUR, &c->capture_bytes_per_hour, NULL},
+        {PKI_TUNING_WINDOW_STEPS, NULL, &c->window_steps},
+        {PKI_TUNING_WINDOW_SECONDS, NULL, &c->window_seconds},
+        {PKI_TUNING_WINDOWS_MAX_BYTES, &c->windows_max_bytes, NULL},
+        {PKI_TUNING_METRICS_SECONDS, NULL, &c->metrics_seconds},
+    };
+    pk_status s = PK_OK;
+    for (size_t i = 0; !s && i < PKI_COUNT_OF(all); i++)
+        s = all[i].wide ? tuned_number(t, all[i].key, all[i].wide)
+                        : tuned_small(t, all[i].key, all[i].small);
     c->spares = c->ring_records == 0; /* who asks for a size gets that */
     c->ring_records = c->spares ? PKI_RING_RECORDS : c->ring_records;
-    s = s ? s : read_number(&memory, o->memory_bytes, &c->memory_bytes);
-    s = s ? s : read_number(&most, o->trace_max_bytes, &c->trace_max_bytes);
-    s = s ? s : read_number(&rotate, o->trace_rotate_bytes, &c->trace_rotate_bytes);
-    s = s ? s : read_small(&keep, o->trace_keep, &c->trace_keep);
-    s = s ? s : read_small(&flush, o->flush_ms, &c->flush_ms);
-    s = s ? s : read_small(&threads, o->report_threads, &c->report_threads);
-    s = s ? s : read_small(&warmup, o->warmup_steps, &c->warmup_steps);
-    s = s ? s : read_small(&nodes, o->cupti_graph_nodes, &c->cupti_graph_nodes);
-    s = s ? s : read_small(&events, o->cupti_sync_events, &c->cupti_sync_events);
-    s = s ? s : read_small(&steps, o->history_steps, &c->history_steps);
-    s = s ? s : read_number(&history, o->history_bytes, &c->history_bytes);
-    s = s ? s : read_small(&captures, o->captures_per_hour, &c->captures_per_hour);
-    s = s ? s : read_number(&capture_bytes, o->capture_bytes_per_hour, &c->capture_bytes_per_hour);
-    s = s ? s : read_small(&consume, o->nvtx_consume, &c->nvtx_consume);
-    s = s ? s : read_small(&hang, o->hang_seconds, &c->hang_seconds);
     return s;
+}
+
+static pk_status read_switches(pki_config *c, const tuning *t)
+{
+    pk_status s = tuned_switch(t, PKI_TUNING_REPORT_THREADS, &c->report_threads);
+    s = s ? s : tuned_switch(t, PKI_TUNING_GPU_GRAPHS, &c->gpu_graphs);
+    s = s ? s : tuned_switch(t, PKI_TUNING_CUPTI_GRAPH_NODES, &c->cupti_graph_nodes);
+    s = s ? s : tuned_switch(t, PKI_TUNING_CUPTI_SYNC_EVENTS, &c->cupti_sync_events);
+    return s ? s : tuned_switch(t, PKI_TUNING_NVTX_CONSUME, &c->nvtx_consume);
 }
 
 static pk_status read_job(pki_config *c, const pk_options *o)
@@ -407,22 +490,19 @@ static pk_status read_job(pki_config *c, const pk_options *o)
     return s;
 }
 
-static pk_status read_paths(pki_config *c, const pk_options *o)
+static pk_status read_paths(pki_config *c, const pk_options *o, const tuning *t)
 {
     const pki_config_text trace = pki_config_text_of(o->trace_path, "trace_path", "PK_TRACE_PATH");
     const pki_config_text report =
         pki_config_text_of(o->report_path, "report_path", "PK_REPORT_PATH");
-    const pki_config_text arena = pki_config_text_of(o->arena_path, "arena_path", "PK_ARENA_PATH");
     const pki_config_text command =
         pki_config_text_of(o->hang_command, "hang_command", "PK_HANG_COMMAND");
-    const pki_config_text machine =
-        pki_config_text_of(o->machine_path, "machine_path", "PK_MACHINE_PATH");
     pk_status s = pki_config_path(trace, &c->world, c->trace);
     s = s ? s : pki_config_path(report, &c->world, c->report);
-    s = s ? s : pki_config_path(arena, &c->world, c->arena);
+    s = s ? s : pki_config_path(tuned(t, PKI_TUNING_ARENA_PATH), &c->world, c->arena);
     s = s ? s : pki_config_path(command, &c->world, c->hang_command);
-    s = s ? s : pki_config_path(machine, &c->world, c->machine);
-    s = s ? s : pki_limits_config(c, o);
+    s = s ? s : pki_config_path(tuned(t, PKI_TUNING_MACHINE_PATH), &c->world, c->machine);
+    s = s ? s : pki_limits_config(c, tuned(t, PKI_TUNING_PEAK));
     s = s ? s : read_job(c, o);
     if (!s && c->trace[0] && (strcmp(c->trace, c->report) == 0 || strcmp(c->trace, c->arena) == 0))
         return pki_fail(PK_EINVAL, "%s %s: report or arena have the same", trace.source, c->trace);
@@ -435,16 +515,9 @@ static pk_status read_paths(pki_config *c, const pk_options *o)
 
 static pk_status read_windows(pki_config *c, const pk_options *o)
 {
-    static const number steps = {"window_steps", "PK_WINDOW_STEPS", 0, UINT32_MAX, 0, false};
-    static const number seconds = {"window_seconds", "PK_WINDOW_SECONDS", 0, 31536000, 0, false};
-    static const number most = {"windows_max_bytes", "PK_WINDOWS_MAX_BYTES", PKI_WINDOWS_LEAST,
-                                UINT64_MAX,          PKI_WINDOWS_DEFAULT,    false};
     const pki_config_text path =
         pki_config_text_of(o->windows_path, "windows_path", "PK_WINDOWS_PATH");
     pk_status s = pki_config_path(path, &c->world, c->windows);
-    s = s ? s : read_small(&steps, o->window_steps, &c->window_steps);
-    s = s ? s : read_small(&seconds, o->window_seconds, &c->window_seconds);
-    s = s ? s : read_number(&most, o->windows_max_bytes, &c->windows_max_bytes);
     if (s || !c->windows[0])
         return s;
     if (strcmp(c->windows, c->trace) == 0 || strcmp(c->windows, c->report) == 0 ||
@@ -461,11 +534,9 @@ static pk_status read_windows(pki_config *c, const pk_options *o)
 
 static pk_status read_metrics(pki_config *c, const pk_options *o)
 {
-    static const number seconds = {"metrics_seconds", "PK_METRICS_SECONDS", 1, 86400, 15, false};
     const pki_config_text path =
         pki_config_text_of(o->metrics_path, "metrics_path", "PK_METRICS_PATH");
     pk_status s = pki_config_path(path, &c->world, c->metrics);
-    s = s ? s : read_small(&seconds, o->metrics_seconds, &c->metrics_seconds);
     if (!s && c->metrics[0] &&
         (strcmp(c->metrics, c->trace) == 0 || strcmp(c->metrics, c->report) == 0 ||
          strcmp(c->metrics, c->arena) == 0 || strcmp(c->metrics, c->windows) == 0))
@@ -474,28 +545,18 @@ static pk_status read_metrics(pki_config *c, const pk_options *o)
     return s;
 }
 
-static pk_status read_shim(pki_config *c, const pk_options *o)
+static pk_status read_shim(pki_config *c, const tuning *t)
 {
-    const pki_config_text shim = pki_config_text_of(o->nvtx_shim, "nvtx_shim", "PK_NVTX_SHIM");
+    const pki_config_text shim = tuned(t, PKI_TUNING_NVTX_SHIM);
     if (shim.text && strlen(shim.text) >= sizeof c->nvtx_shim)
         return pki_fail(PK_EINVAL, "%s is longer than a path can be", shim.source);
     snprintf(c->nvtx_shim, sizeof c->nvtx_shim, "%s", shim.text ? shim.text : "");
     return PK_OK;
 }
 
-static pk_status read_capture(pki_config *c, const pk_options *o)
+static pk_status read_clock(pki_config *c, const tuning *t)
 {
-    const pki_config_text wanted =
-        pki_config_text_of(o->gpu_capture, "gpu_capture", "PK_GPU_CAPTURE");
-    c->gpu_capture_off = wanted.text && strcmp(wanted.text, "off") == 0;
-    if (!wanted.text || c->gpu_capture_off || strcmp(wanted.text, "on") == 0)
-        return PK_OK;
-    return pki_fail(PK_EINVAL, "%s: %.20s is neither on nor off", wanted.source, wanted.text);
-}
-
-static pk_status read_clock(pki_config *c, const pk_options *o)
-{
-    const pki_config_text wanted = pki_config_text_of(o->clock, "clock", "PK_CLOCK");
+    const pki_config_text wanted = tuned(t, PKI_TUNING_CLOCK);
     const char *why_not = NULL;
     bool trusted = pki_cycle_counter_trusted(&why_not);
     if (!wanted.text) {
@@ -558,10 +619,9 @@ static const char *read_step(const char *text, uint64_t *step)
     return errno ? NULL : end;
 }
 
-static pk_status read_window(pki_config *c, const pk_options *o)
+static pk_status read_window(pki_config *c, const tuning *t)
 {
-    const pki_config_text window =
-        pki_config_text_of(o->cupti_steps, "cupti_steps", "PK_CUPTI_STEPS");
+    const pki_config_text window = tuned(t, PKI_TUNING_CUPTI_STEPS);
     const char *end = window.text ? read_step(window.text, &c->cupti_first) : NULL;
     if (!window.text)
         return PK_OK;
@@ -618,6 +678,25 @@ static pk_status read_world(pki_config *c, const pk_options *o)
     return s;
 }
 
+static pk_status read_all(pki_config *c, const pk_options *o, const tuning *t)
+{
+    pk_status s = read_world(c, o);
+    s = s ? s : read_numbers(c, o);
+    s = s ? s : read_tuned_numbers(c, t);
+    s = s ? s : read_switches(c, t);
+    s = s ? s : read_paths(c, o, t);
+    s = s ? s : read_window(c, t);
+    s = s ? s : pki_config_captures(c, o);
+    s = s ? s : read_clock(c, t);
+    s = s ? s : read_backends(c, o);
+    s = s ? s : read_shim(c, t);
+    s = s ? s : read_windows(c, o);
+    s = s ? s : read_metrics(c, o);
+    s = s ? s : pki_config_goodput(c, o);
+    s = s ? s : pki_config_collector(c, o, t);
+    return s ? s : pki_environment_config(c);
+}
+
 pk_status pki_config_read(pki_config *c, const pk_options *given)
 {
     pk_options options;
@@ -625,19 +704,13 @@ pk_status pki_config_read(pki_config *c, const pk_options *given)
     pk_status s = copy_options(&options, given);
     pki_operator_override(&options);
     s = s ? s : pki_config_log(&options);
-    s = s ? s : read_world(c, &options);
-    s = s ? s : read_numbers(c, &options);
-    s = s ? s : read_paths(c, &options);
-    s = s ? s : read_window(c, &options);
-    s = s ? s : pki_config_captures(c, &options);
-    s = s ? s : read_clock(c, &options);
-    s = s ? s : read_backends(c, &options);
-    s = s ? s : read_shim(c, &options);
-    s = s ? s : read_capture(c, &options);
-    s = s ? s : read_windows(c, &options);
-    s = s ? s : read_metrics(c, &options);
-    s = s ? s : pki_config_goodput(c, &options);
-    s = s ? s : pki_config_collector(c, &options);
-    s = s ? s : pki_environment_config(c);
+    if (s)
+        return s;
+    tuning *t = malloc(sizeof *t);
+    if (!t)
+        return pki_fail(PK_ENOMEM, "no memory for the options");
+    s = read_tuning(t, &options);
+    s = s ? s : read_all(c, &options, t);
+    free(t);
     return s;
 }

@@ -28,8 +28,6 @@ pki_config_text pki_config_text_of(const char *given, const char *field, const c
 #define PKI_MEMORY_DEFAULT ((uint64_t)1 << 30)
 #define PKI_MEMORY_LEAST ((uint64_t)4 << 20)
 #define PKI_RING_RECORDS 65536u
-#define PKI_WINDOWS_DEFAULT ((uint64_t)256 << 20) /* bytes of all parts */
-#define PKI_WINDOWS_LEAST ((uint64_t)1 << 20)
 #define PKI_WINDOW_SECONDS 60u /* where neither steps nor seconds are asked for */
 
 typedef struct pki_config {
@@ -41,7 +39,7 @@ typedef struct pki_config {
     uint64_t trace_rotate_bytes; /* 0: one file */
     uint32_t trace_keep;         /* 0: all of them */
     uint32_t flush_ms;
-    uint32_t report_threads;
+    bool report_threads;
     uint32_t warmup_steps;
     uint32_t monotonic;       /* the clock */
     const char *clock_reason; /* why the cycle counter is not trusted: the clock is CLOCK_MONOTONIC
@@ -66,14 +64,13 @@ typedef struct pki_config {
     bool cupti_window;      /* for these steps only */
     uint64_t cupti_first, cupti_last;
     bool cupti_armed; /* captures say when it records */
-    uint32_t cupti_graph_nodes;
-    uint32_t cupti_sync_events;
-    uint32_t nvtx_consume;
+    bool cupti_graph_nodes;
+    bool cupti_sync_events;
+    bool nvtx_consume;
     char nvtx_shim[PATH_MAX]; /* "" for the default */
-    bool gpu_capture_off;
+    bool gpu_graphs;          /* spans are put into them while they are captured */
     bool environment_off;
     double overhead_max; /* of the process's CPU time; 0: no bound */
-    bool no_collector;   /* pk_flush takes its place */
     bool collector_placed;
     cpu_set_t collector_cpus; /* if so */
     char windows[PATH_MAX];   /* "" for none */

@@ -23,9 +23,9 @@ pk_status pki_environment_config(pki_config *c)
     return PK_OK;
 }
 
-pk_status pki_limits_config(pki_config *c, const pk_options *o)
+pk_status pki_limits_config(pki_config *c, pki_config_text peak)
 {
-    (void)c, (void)o;
+    (void)c, (void)peak;
     return PK_OK;
 }
 

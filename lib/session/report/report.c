@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "base/tuning.h"
 #include "core/names.h"
 #include "measure/machine/roofline.h"
 #include "out/file.h"
@@ -117,10 +118,10 @@ pk_status pki_report_stop(pki_session *s, char **line, size_t *bytes)
 pk_status pki_environment_config(pki_config *c)
 {
     const char *wanted = pki_variable("PK_ENVIRONMENT");
-    c->environment_off = wanted && strcmp(wanted, "off") == 0;
-    if (!wanted || c->environment_off || strcmp(wanted, "on") == 0)
+    c->environment_off = wanted && strcmp(wanted, "0") == 0;
+    if (!wanted || c->environment_off || strcmp(wanted, "1") == 0)
         return PK_OK;
-    return pki_fail(PK_EINVAL, "PK_ENVIRONMENT: %.20s is neither on nor off", wanted);
+    return pki_fail(PK_EINVAL, "PK_ENVIRONMENT=%.20s is neither 0 nor 1", wanted);
 }
 
 static bool fill_machine(pki_environment *out)
@@ -166,9 +167,8 @@ bool pki_environment_fill(const pki_config *c, pki_environment *out)
 
 /* ---- the run beside what its machine can do ---- */
 
-pk_status pki_limits_config(pki_config *c, const pk_options *o)
+pk_status pki_limits_config(pki_config *c, pki_config_text peak)
 {
-    const pki_config_text peak = pki_config_text_of(o->peak, "peak", "PK_PEAK");
     if (!peak.text || pki_peak_parse(peak.text, &c->peak))
         return PK_OK;
     return pki_fail(PK_EINVAL,

@@ -33,7 +33,7 @@ char *pki_report_as(pki_report_function *report, const pki_summary *summary, siz
 /* Read at the end, and by the thread that writes captures: nothing of it is on the way of a
  * recording thread or of the collector. */
 
-/* PK_ENVIRONMENT: on or off. */
+/* PK_ENVIRONMENT: 0 or 1. */
 pk_status pki_environment_config(pki_config *c);
 
 /* False: no memory. */
@@ -42,7 +42,7 @@ bool pki_environment_fill(const pki_config *c, pki_environment *out);
 /* ---- the run beside what its machine can do ---- */
 
 /* The option `peak`. */
-pk_status pki_limits_config(pki_config *config, const pk_options *options);
+pk_status pki_limits_config(pki_config *config, pki_config_text peak);
 
 /* Regions that can be held against the machine's limits are, if there is its file; one that was
  * named and is none is said in the log. So are the steps that have announced their operations, and

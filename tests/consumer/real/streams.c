@@ -60,8 +60,9 @@ int main(int argc, char **argv)
     open_gpu(argv[1]);
     CUcontext context = gpu->context_create(0);
     CUstream one = gpu->stream_create(context), other = gpu->stream_create(context);
-    must(pk_start(pk_options(.trace_path = argv[2], .backends = "cuda,nccl", .rank = 1,
-                             .world_size = 2, .nvtx_shim = argc > 3 ? argv[3] : NULL)) == PK_OK);
+    must(pk_start(
+             pk_options(.trace_path = argv[2], .backends = "cuda,nccl", .rank = 1, .world_size = 2,
+                        .tuning = kit_tuning("nvtx_shim=%s", argc > 3 ? argv[3] : ""))) == PK_OK);
     version = 5;
     open_plugin();
     void *world = make_comm("world", 0x1234, 1, 2);

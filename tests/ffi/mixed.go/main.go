@@ -95,7 +95,7 @@ func main() {
 	counts, err := pk.GetCounts()
 	expect(err == nil && counts.Begun == 34 && counts.Recorded == 34 && counts.Unbalanced == 0, counts, err)
 	expect(outer.Begin() == pk.Scope{}, "off")
-	session, err = pk.Start(pk.Options{HistorySteps: 4, HistoryBytes: 1 << 20, CapturePath: "kept-%s.json", Peak: "fp64"})
+	session, err = pk.Start(pk.Options{HistorySteps: 4, CapturePath: "kept-%s.json", Tuning: "history_bytes=1M,peak=fp64"})
 	expect(err == nil, err)
 	pk.Step(1)
 	expect(pk.Capture("asked", 1) == nil, "capture")
