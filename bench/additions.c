@@ -125,7 +125,7 @@ static unsigned cell_of(const char *name)
 
 static void write_cell(pki_bench_case *c, reference *t)
 {
-    pk_bench_result r = {.size = sizeof r};
+    pk_bench_result r = PK_BENCH_RESULT;
     unsigned cell = cell_of(c->name);
     if (!pki_bench_result_fill(&r, c) || !r.count)
         bench_fail(c->name);

@@ -15,7 +15,7 @@ static void parse(void *text)
 int main(void)
 {
     char text[] = "2.718281828459045";
-    pk_bench_result r = {.size = sizeof r};
+    pk_bench_result r = PK_BENCH_RESULT;
     pk_status status = pk_bench("strtod", parse, text, pk_bench_options(.precision = 0.005), &r);
     if (status != PK_OK) {
         fprintf(stderr, "perfkit: %s\n", pk_error_message());

@@ -16,7 +16,7 @@
  *
  * Or measure one function, from anywhere:
  *
- *     pk_bench_result r = {.size = sizeof r};
+ *     pk_bench_result r = PK_BENCH_RESULT;
  *     if (pk_bench("parse", parse, text, NULL, &r) == PK_OK)
  *         printf("%.1f ns, %.1f .. %.1f, %s\n", r.median, r.low, r.high, r.verdict_text);
  *     pk_bench_result_release(&r);
@@ -177,7 +177,7 @@ typedef enum pk_bench_mark {
 } pk_bench_mark;
 
 typedef struct pk_bench_result {
-    uint32_t size;    /* sizeof(pk_bench_result), set by the caller */
+    uint32_t size;    /* sizeof(pk_bench_result); PK_BENCH_RESULT sets it */
     uint32_t verdict; /* a pk_bench_verdict */
     uint32_t stopped; /* a pk_bench_stop */
     uint32_t threads;
@@ -232,6 +232,24 @@ typedef struct pk_bench_result {
     uint64_t throttled;                     /* samples that are marked so */
     uint8_t *marks; /* of each sample: bits of pk_bench_mark; NULL: not of a GPU */
 } pk_bench_result;
+
+/* What a result begins as: `pk_bench_result r = PK_BENCH_RESULT;` */
+#ifndef __cplusplus
+#define PK_BENCH_RESULT                                                                            \
+    {                                                                                              \
+        .size = (uint32_t)sizeof(struct pk_bench_result)                                           \
+    }
+#else
+#define PK_BENCH_RESULT pk_bench_result_sized_()
+
+static inline pk_bench_result pk_bench_result_sized_()
+{
+    pk_bench_result result;
+    __builtin_memset(&result, 0, sizeof result);
+    result.size = sizeof result;
+    return result;
+}
+#endif
 
 /* Measures fn(arg), one iteration per call. options NULL: defaults; result NULL: only runs it.
  * PK_ENOTSUP: it cannot be measured here, and result->reason says why. The result's arrays belong

@@ -239,6 +239,13 @@ PK_API uint64_t pk_stats_quantile(const pk_stats *stats, double q)
 {
     return 0;
 }
+
+PK_API pk_status pk_region_quantile(const pk_region *region, double q, uint64_t *ns)
+{
+    if (ns)
+        *ns = 0;
+    return PK_OK;
+}
 #endif
 
 #ifdef PK_DISABLE_GPU_

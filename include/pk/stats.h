@@ -75,6 +75,11 @@ PK_API pk_status pk_step_stats(pk_stats *stats);
  * buckets, or if stats is NULL. */
 PK_API uint64_t pk_stats_quantile(const pk_stats *stats, double q);
 
+/* Both in one, for small stacks: the region's quantile in ns, and no pk_stats of the caller's. The
+ * statuses are those of pk_region_stats, and unless it is PK_OK, *ns is 0. It costs what that
+ * does, and 8 KiB of stack. */
+PK_API pk_status pk_region_quantile(const pk_region *region, double q, uint64_t *ns);
+
 /* ---- below: how it is done ---- */
 
 #define pk_region_stats(region, stats) (pk_region_stats)((region), pk_stats_sized_(stats))

@@ -26,6 +26,7 @@ LEFT_OUT = {
     r"pk_gpu_(begin|end)|pk_region_gpu_stats": ({"go", "java"}, "these have no word for CUDA's streams"),
     r"pk_span_\w+|pk_get_span_counts": (NOT_PYTHON, "not bound so far: a span is a value of C's, passed as such"),
     r"pk_request_\w+|pk_get_request_counts": (NOT_PYTHON, "not bound so far: likewise a value"),
+    r"pk_region_quantile": (EVERY, "for small stacks of C: these have pk_region_stats and pk_stats_quantile"),
     r"pk_status_text": (EVERY, "errors come with pk_error_message, which says more"),
     r"pk_status_name": ({"fortran", "java"}, "the number is enough: Fortran has PK_...'s names, Java the sentence"),
     r"pk_region_named": (EVERY, "pk_region_named_of has the kind, too"),

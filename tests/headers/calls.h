@@ -108,6 +108,7 @@ int figures(int n)
     PK(pk_stats stats; pk_counts counts; pk_gpu_counts gpus; pk_backend_info info;)
     n = work(n);
     PK(pk_region_stats(&outer, &stats); n += (int)stats.count;)
+    PK(uint64_t ns; pk_region_quantile(&outer, 0.99, &ns); n += (int)ns;)
     PK(pk_step_stats(&stats); n += (int)pk_stats_quantile(&stats, 0.99);)
     PK(pk_region_gpu_stats(&outer, &stats); n += (int)stats.max;)
     PK(pk_get_counts(&counts); n += (int)counts.dropped;)

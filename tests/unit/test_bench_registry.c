@@ -263,7 +263,7 @@ static void count_call(void *arg)
 static void one_function(void **state)
 {
     (void)state;
-    pk_bench_result r = {.size = sizeof r};
+    pk_bench_result r = PK_BENCH_RESULT;
     struct pk_bench_options o = {.size = sizeof o, .iterations = 100, .max_samples = 12};
     assert_int_equal(pk_bench("count", count_call, &called, &o, &r), PK_OK);
     assert_int_equal(r.count, 12);

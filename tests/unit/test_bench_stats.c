@@ -700,7 +700,7 @@ static void noise_is_no_pattern(void **state)
 static void all_at_once(void **state)
 {
     (void)state;
-    pk_bench_result s = {.size = sizeof s}, none = {.size = sizeof none};
+    pk_bench_result s = PK_BENCH_RESULT, none = {.size = sizeof none};
     assert_true(pki_samples_describe(&s, ten, 10, 0.95, 1));
     assert_int_equal(s.count, 10);
     sample_stats_close_to(s.min, 1.6, 0);

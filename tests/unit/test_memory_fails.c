@@ -260,7 +260,7 @@ static void one_function(void **state)
     pk_status status = PK_ENOMEM;
     long n = 0;
     for (; status != PK_OK && n < 1000; n++) {
-        pk_bench_result r = {.size = sizeof r};
+        pk_bench_result r = PK_BENCH_RESULT;
         memory_fails_once(n);
         status = pk_bench("nothing", nothing, NULL, &o, &r);
         bool failed = memory_has_failed();

@@ -590,6 +590,35 @@ static void stats_of_any_size(void **state)
     }
 }
 
+/* What pk_stats_quantile says of a copy, without a copy. */
+static void a_quantile_without_a_copy(void **state)
+{
+    static const double quantiles[] = {-1, 0, 0.25, 0.5, 0.99, 1, 2};
+    static pk_stats stats;
+    static pk_region many = PK_REGION("many"), never = PK_REGION("never");
+    uint64_t ns = 7;
+    (void)state;
+    assert_int_equal(pk_start(pk_options(.backends = "none")), PK_OK);
+    for (int i = 0; i < 3000; i++) {
+        PK_REGION_SCOPE(many);
+        for (volatile int turns = i; turns > 0; turns--)
+            ;
+    }
+    assert_int_equal(pk_region_stats(&many, &stats), PK_OK);
+    for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
+        assert_int_equal(pk_region_quantile(&many, quantiles[i], &ns), PK_OK);
+        assert_int_equal(ns, pk_stats_quantile(&stats, quantiles[i]));
+    }
+    assert_true(ns == stats.max && ns > 0);
+    assert_int_equal(pk_region_quantile(&never, 0.5, &ns), PK_ENOENT);
+    assert_int_equal(ns, 0);
+    assert_int_equal(pk_region_quantile(&many, 0.5, NULL), PK_EINVAL);
+    assert_int_equal(pk_region_quantile(NULL, 0.5, &ns), PK_EINVAL);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(pk_region_quantile(&many, 1, &ns), PK_OK);
+    assert_int_equal(ns, stats.max);
+}
+
 /* -- the log -- */
 
 static char heard[2000];
@@ -766,6 +795,7 @@ static const struct CMUnitTest options_struct_tests[] = {
     alone(sizes_that_no_struct_has),
     alone(counts_of_any_size),
     alone(stats_of_any_size),
+    alone(a_quantile_without_a_copy),
     alone(the_log_hears_what_was_refused),
     alone(the_log_ends_with_the_session),
     alone(log_of_the_environment),

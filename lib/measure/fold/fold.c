@@ -277,7 +277,8 @@ double pki_fold_threads(const pki_fold *fold, uint32_t id)
 #undef pk_region_stats
 #undef pk_step_stats
 
-static pk_stats whole; /* for callers that want the first members alone; under the fold lock */
+/* For callers that want the first members alone, or a quantile; under the fold lock. */
+static pk_stats whole;
 
 static pk_status answer(pki_stats_find *find, uint32_t id, pk_stats *stats)
 {
@@ -294,19 +295,29 @@ static pk_status answer(pki_stats_find *find, uint32_t id, pk_stats *stats)
     return any ? PK_OK : fold ? PK_ENOENT : PK_EOFF;
 }
 
-pk_status pki_stats_answer(pki_stats_find *find, uint32_t id, pk_stats *stats)
+/* Into *stats; or where that is NULL quantile q into *ns. */
+static pk_status answer_alone(pki_stats_find *find, uint32_t id, pk_stats *stats, double q,
+                              uint64_t *ns)
 {
-    if (stats->size < 8 || stats->size > sizeof *stats)
-        return pki_fail(PK_EINVAL, "pk_stats.size has to be sizeof(pk_stats)");
     int saved = errno;
     if (!pki_inside_enter())
         return pki_fail_inside();
     pki_fold_lock();
-    pk_status status = answer(find, id, stats);
+    whole.size = sizeof whole;
+    pk_status status = answer(find, id, stats ? stats : &whole);
+    if (!stats && !status)
+        *ns = pk_stats_quantile(&whole, q);
     pki_fold_unlock();
     pki_inside_leave();
     errno = saved;
     return status;
+}
+
+pk_status pki_stats_answer(pki_stats_find *find, uint32_t id, pk_stats *stats)
+{
+    if (stats->size < 8 || stats->size > sizeof *stats)
+        return pki_fail(PK_EINVAL, "pk_stats.size has to be sizeof(pk_stats)");
+    return answer_alone(find, id, stats, 0, NULL);
 }
 
 static bool fold_and_find(pki_fold *fold, uint32_t id, pk_stats *stats)
@@ -315,12 +326,25 @@ static bool fold_and_find(pki_fold *fold, uint32_t id, pk_stats *stats)
     return id && pki_fold_stats(fold, id, stats);
 }
 
+static uint32_t id_of(const pk_region *region)
+{
+    uint32_t id = pki_load(&region->id);
+    return id ? id : pki_region_id_of(region);
+}
+
 pk_status pk_region_stats(const pk_region *region, pk_stats *stats)
 {
     if (!region || !stats)
         return PK_EINVAL;
-    uint32_t id = pki_load(&region->id);
-    return pki_stats_answer(fold_and_find, id ? id : pki_region_id_of(region), stats);
+    return pki_stats_answer(fold_and_find, id_of(region), stats);
+}
+
+pk_status pk_region_quantile(const pk_region *region, double q, uint64_t *ns)
+{
+    if (!region || !ns)
+        return PK_EINVAL;
+    *ns = 0;
+    return answer_alone(fold_and_find, id_of(region), NULL, q, ns);
 }
 
 pk_status pk_step_stats(pk_stats *stats)
