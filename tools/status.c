@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/process.h"
-#include "base/text.h"
 #include "base/tuning.h"
 #include "command.h"
 #include "core/names.h"

@@ -77,11 +77,7 @@ uint64_t pki_large_missed(void)
     return pki_load(&missed);
 }
 
-/* ---- bytes and blocks by region, counted by whoever allocates or frees ---- */
-
 /* ---- what lives now, and the most that did. See interface.h for the figures ---- */
-
-/* lib/alloc/counts.c - what lives now, and the most that did. */
 
 typedef struct level {
     int64_t now, peak;

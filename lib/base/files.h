@@ -109,7 +109,7 @@ bool pki_standard_is_there(int number);
 
 /* ---- writing to stderr and other streams, where the user has asked for it ---- */
 
-/* All of it. False and errno: EBADF if 2 is not the program's stderr (base/files.h). A reader
+/* All of it. False and errno: EBADF if 2 is not the program's stderr (above). A reader
  * that has gone away is an error like others: the SIGPIPE that would end the program is kept from
  * it. */
 bool pki_write_stderr(const char *text, size_t n);

@@ -62,7 +62,7 @@ bool pki_array_fit(void *array_of, size_t *room, size_t wanted, size_t size);
 
 /* ---- a mapping of a file, handed out span by span ---- */
 
-/* Reserved whole, backed piece by piece (base/memory.h): a span is backed before anybody has it.
+/* Reserved whole, backed piece by piece: a span is backed before anybody has it.
  * How much has been handed out is counted in the mapping itself, where a reader of the file finds
  * it. What the mapping begins with, and what the spans hold, is its user's business (core/arena.h).
  */

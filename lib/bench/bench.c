@@ -27,8 +27,6 @@ pk_status pki_bench_fail(pk_status status, const char *format, ...)
     return pk_fail_(status, sentence);
 }
 
-/* ---- bench ---- */
-
 /* ---- the engine ---- */
 
 static pki_bench_engine engine = {.clock = &pki_bench_system_clock};

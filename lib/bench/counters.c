@@ -15,8 +15,6 @@
 #include "bench/case.h"
 #include "bench/device.h"
 
-/* ---- the clocks that benchmarks are timed by, and a device's own ---- */
-
 /* ---- the clocks that benchmarks are timed by ---- */
 
 static uint64_t system_now(void *self)

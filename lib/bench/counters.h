@@ -7,8 +7,6 @@
 
 #include "base/processors.h"
 
-/* ---- the clocks that benchmarks are timed by, and a device's own ---- */
-
 /* ---- the clocks that benchmarks are timed by ---- */
 
 /* The engine reads time through a table, so that tests run it on a clock of their own making. */

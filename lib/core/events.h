@@ -110,7 +110,7 @@ void pki_samplers_after_fork(void);
 
 /* ---- which calls are sampled ---- */
 
-/* At their begin and end the hardware and software events of their thread are read (core/events.h).
+/* At their begin and end the hardware and software events of their thread are read.
  *
  * The fast path does not know of it. A region's id is moved aside, as a thinned one's
  * (core/thin.h), so its calls leave the fast path, where one of n is sampled, at random distances;

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/join.h"
 #include "core/thin.h"
 
 enum { PAIRS = 64, BATCHES = 64, LINKS = 40, TURNS = 7, TURN_BATCHES = 4 };

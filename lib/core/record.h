@@ -42,7 +42,7 @@ typedef enum pki_record_type {
     PKI_RECORD_SPAN_END = 11,  /* start, value = duration, extra = serial; the next slot's start
                                  holds the program's id. With PKI_FLAG_NO_BEGIN its begin has no
                                  record */
-    PKI_RECORD_REQUEST = 12    /* one that has ended; both slots: core/record.h */
+    PKI_RECORD_REQUEST = 12    /* one that has ended: two slots, below */
 } pki_record_type;
 
 /* A number that came with a region or a mark, in 64 bits. */

@@ -8,7 +8,7 @@
 /* ---- where a reader stands in what a thread has recorded ---- */
 
 /* A cursor is a turn and an offset in that turn's memory, the ring or a spare segment
- * (core/ring.h). In the ring a thread goes round and round within one turn, as long as there is
+ * (below). In the ring a thread goes round and round within one turn, as long as there is
  * room, so offsets there count modulo the ring's size. A segment is gone through once, and its last
  * slot stays empty. A cursor at a turn's end is the same as the next one's beginning; readers go on
  * to it when they see a head in a later turn. */

@@ -18,7 +18,7 @@
  * A finished file is renamed over what has its name. That would put an ordinary file in the place
  * of a device that the whole machine uses (/dev/stdout, /dev/null), of a pipe that somebody reads,
  * or of a link whose file would then go without what was meant for it. Whoever makes a file
- * (file.h) asks here first, and says what is wrong in the same words. */
+ * asks here first, and says what is wrong in the same words. */
 
 /* True: there is nothing, a regular file, or it is unknown. False and errno: EISDIR for a folder,
  * ELOOP for a symbolic link, EEXIST for a device, a pipe or a socket. */

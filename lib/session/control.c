@@ -15,7 +15,6 @@
 #include "base/atomic.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "base/text.h"
 #include "base/tuning.h"
 #include "capture/capture.h"
 #include "core/frames.h"

@@ -36,9 +36,9 @@ void *pki_pool_claim(pki_spans *spans, pki_pool *pool, size_t bytes);
 
 /* A chunk has the 64 buckets of an octave (stats/buckets.h), of 32 bits each, and only the octaves
  * that a region touches have one. A bucket that overflows carries into a second table, so 2^32
- * calls are nothing special. Slots and chunks come from a pool (stats/slot.h).
+ * calls are nothing special. Slots and chunks come from a pool (below).
  *
- * One writer at a time (stats/slot.h); anybody may read meanwhile and sees, at worst, the last
+ * One writer at a time; anybody may read meanwhile and sees, at worst, the last
  * call half entered. */
 
 #define PKI_CHUNKS 59
@@ -63,7 +63,7 @@ typedef struct pki_slot {
     uint64_t self_mark; /* self time at the last step */
 
     uint32_t id;
-    uint32_t kind; /* stats/slot.h */
+    uint32_t kind; /* PK_COMPUTE ... PK_OTHER */
     uint64_t bytes;
     uint64_t flops;
     pki_link next;  /* of this table's slots */

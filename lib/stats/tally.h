@@ -11,7 +11,7 @@
 
 /* ---- a distribution of any numbers, on the heap, as small as its values are few ---- */
 
-/* The recording threads have histograms in the arena (stats/slot.h, stats/tally.h); this one, with
+/* The recording threads have histograms in the arena (stats/slot.h); this one, with
  * the buckets of doubles (stats/buckets.h), is for the thread that gathers: per-step self times,
  * counters, and what is rebuilt from a trace. Buckets are kept sorted and only where there are
  * values: a region whose self time stays within an octave takes about a kilobyte.

@@ -104,6 +104,8 @@ TREES = [
     (references, {"lib/core/a.c": "/* see core/b.h and stdio.h, sys/stat.h, b.c */\n", "lib/core/b.h": "", "lib/core/b.c": ""}, None),
     (references, {"lib/core/a.c": "/* see core/b.h */\n"}, "there is no core/b.h"),
     (references, {"lib/core/a.c": "/* see b.c */\n"}, "there is no b.c"),
+    (references, {"lib/core/a.c": "/* lib/core/a.c - it.\n\n */\n"}, None),
+    (references, {"lib/core/a.c": "int a;\n/* see core/a.c */\n"}, "core/a.c is this very file"),
     (references, {"lib/core/a.c": 'f("core/b.h");\n', "docs/a.md": "run.c\n"}, None),
     (references, {"lib/core/a.c": "", "docs/a.md": "`lib/core/b.c`\n"}, "there is no lib/core/b.c"),
     (places, {"build-x/lib/a.c": HOME, ".git/config": HOME, "shared/a.md": HOME}, None),

@@ -2,6 +2,7 @@
 
 A file is named by its path, or by as much of the path's end as is needed. Looked at are names with a folder of the
 project's in front, and, in comments of lib/ and tools/, bare names of .c, which no system has. NAME stands for any name.
+Below its first line a file does not name itself: what is meant is above or below.
 """
 
 import os
@@ -35,6 +36,8 @@ def check(root):
                 wanted = folder in folders if folder else ours and name.endswith(".c")
                 if wanted and name not in ends and "NAME" not in name:
                     complaints.append(f"{path}:{number}: there is no {name}")
+                elif ours and number > 1 and "/".join(path.split(os.sep)).endswith("/" + name):
+                    complaints.append(f"{path}:{number}: {name} is this very file")
     return complaints
 
 

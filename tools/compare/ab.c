@@ -247,7 +247,7 @@ static int run(ab_session *s, bool together)
     return conclude(s);
 }
 
-/* compare/ab.c: all of it; the exit status. */
+/* All of it; the exit status. */
 static int ab_run(const ab_wish *w)
 {
     ab_session s;

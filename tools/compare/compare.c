@@ -8,7 +8,7 @@
 #include "base/compiler.h"
 #include "memory.h"
 
-/* compare/compare.c: what the files say about one benchmark, as row's times, runs and
+/* What the files say about one benchmark, as row's times, runs and
  * evidence. */
 typedef struct compare_source {
     const bench_series *const *olds; /* NULL where an old file lacks it */

@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "core/arena.h"
 #include "load/load.h"
-#include "measure/goodput/life.h"
 #include "memory.h"
 #include "out/report/report.h"
 #include "read/scan.h"

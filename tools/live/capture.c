@@ -43,8 +43,6 @@ static void capture_wait(capture_job *job);
 
 /* ---- a request for a capture, to several processes, and what each answers ---- */
 
-/* tools/live/capture.c - pk capture: the same steps of several processes, each as a trace. */
-
 #define EXIT_NOT_ALL 1
 
 typedef struct wish {

@@ -37,7 +37,7 @@ char process_thread_state(const process *p, int tid, char *waits_in, size_t size
  * what there is. All that is known of one is a copy, as of the last target_refresh.
  *
  * Reading a word that its process writes meanwhile gives the old or the new one; of several words
- * that belong together, see live/live.h. */
+ * that belong together, see the snapshot below. */
 
 typedef enum target_state {
     TARGET_RUNNING, /* the process is there, and its session open */

@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/compiler.h"
-#include "base/text.h"
 #include "base/tuning.h"
 #include "command.h"
 #include "files.h"

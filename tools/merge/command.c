@@ -3,7 +3,6 @@
 
 #include "base/compiler.h"
 #include "command.h"
-#include "memory.h"
 #include "merge/arrows.h"
 #include "merge/head.h"
 #include "merge/manifest.h"

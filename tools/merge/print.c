@@ -1,6 +1,5 @@
 #include "merge/print.h"
 
-#include "merge/head.h"
 #include "out/columns.h"
 
 #include <stdio.h>

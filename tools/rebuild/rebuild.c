@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/text.h"
 #include "base/tuning.h"
 #include "measure/machine/roofline.h"
 #include "measure/overhead.h"

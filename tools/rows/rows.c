@@ -7,7 +7,6 @@
 #include "base/compiler.h"
 #include "load/load.h"
 #include "memory.h"
-#include "read/json.h"
 #include "trace/trace.h"
 
 /* ---- the rows of a table in the order of some of its columns, and found by one ---- */

@@ -59,7 +59,7 @@ typedef struct cell {
 
 typedef struct rows_column {
     const char *name, *about;
-    uint8_t form, part; /* rows/rows.h */
+    uint8_t form, part; /* a rows_form; which of the ROWS_PARTS */
     uint16_t offset;
 } rows_column;
 

@@ -5,7 +5,6 @@
 
 #include "base/compiler.h"
 #include "comm/model/communicator.h"
-#include "measure/summary.h"
 #include "out/chrome/events.h"
 #include "out/emit.h"
 #include "trace/trace.h"

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/compiler.h"
 #include "memory.h"
 #include "read/json.h"
 #include "read/token.h"

@@ -9,7 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "backend/cuda/clock.h"
 #include "backend/cuda/harvest.h"
 
 /* ---- a context's pairs of events, handed out and given back without a lock ---- */

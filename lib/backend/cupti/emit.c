@@ -10,7 +10,6 @@
 #include "base/loader.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "core/names.h"
 #include "session/activity.h"
 #include "session/session.h"
 #include "session/trace/output.h"

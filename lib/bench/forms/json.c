@@ -10,8 +10,6 @@
 
 /* ---- the machine and the circumstances, in a benchmark file ---- */
 
-/* Only bench/forms/json.c includes it. */
-
 pki_bench_words pki_bench_date(int64_t seconds)
 {
     pki_bench_words words = {""};

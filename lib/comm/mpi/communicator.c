@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "comm/mpi/request.h"
-
 /* ---- which communicator it is, the same on all its ranks, and who they are ---- */
 
 static pthread_mutex_t identity_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -314,8 +312,8 @@ const pki_mpi_comm *pki_mpi_comm_of(MPI_Comm comm)
 
 /* ---- making and freeing communicators ---- */
 
-/* Work that all their ranks do together. What they are called is found out when they are first used
- * (communicator.c). */
+/* Work that all their ranks do together. What they are called is found out when they are first
+ * used, above. */
 
 static const pki_mpi_comm *begin(pk_region *region, MPI_Comm comm)
 {

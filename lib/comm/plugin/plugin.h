@@ -25,8 +25,6 @@
 
 #define PKI_NCCL_VARIABLE "NCCL_PROFILER_PLUGIN"
 
-/* ---- plugin/backend.c ---- */
-
 /* ---- plugin/contexts.c ---- */
 
 /* What the environment asks for (PK_NCCL_KERNEL_CH, PK_NCCL_PROXY_STEPS). */

@@ -32,7 +32,7 @@ void pki_event_sums_fill(const pki_event_sums *row, uint64_t calls, uint32_t mas
 /* Which figures of sampled calls are set beside those of other ranks
  * and runs, and when two of them differ.
  *
- * Each has its error, 2 standard errors of its sampling (costs/events.h). Two samples are drawn
+ * Each has its error, 2 standard errors of its sampling. Two samples are drawn
  * apart, so the difference of two figures has the root of both squares: what is beyond it is no
  * chance of the sampling, 95 times in 100. What runs differ by anyway is not in it. */
 

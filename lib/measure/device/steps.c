@@ -75,7 +75,7 @@ static void pass(sweep *s, uint64_t at, uint64_t to)
     }
 }
 
-/* device/steps.c: of [from, to) how long a collective was in flight, and whether another stream
+/* Of [from, to) how long a collective was in flight, and whether another stream
  * computed meanwhile; added. The items sorted. */
 static void pki_device_overlap(const pki_device_one *one, int view, uint64_t from, uint64_t to,
                                pki_device_sums *into)

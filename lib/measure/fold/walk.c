@@ -285,7 +285,7 @@ void pki_fold_pending(pki_fold *fold, pki_thread *t)
     }
 }
 
-/* ---- what a walk through a thread's records (walk.c) has done with each ---- */
+/* ---- what a walk through a thread's records does with each ---- */
 
 /* From where folding stood to a thread's head. */
 typedef struct walk {

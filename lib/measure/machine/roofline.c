@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/compiler.h"
-#include "measure/figure.h"
 #include "measure/machine/machine.h"
 
 /* ---- the peak that a step's operations are held against, with its source ---- */

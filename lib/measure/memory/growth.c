@@ -1,6 +1,5 @@
 #include "measure/memory/growth.h"
 
-#include "base/compiler.h"
 #include "stats/series.h"
 
 typedef struct floor {

@@ -177,13 +177,13 @@ void pki_steps_add(pki_steps *steps, const pki_step *step);
 
 /* Replaces out->steps and out->stages, and sets step_share and step_self of the rows of
  * out->regions that have the name and the kind of a region in it. warmup_steps 0: found from the
- * data (measure/steps/steps.h). More than were kept apart are cut to those (out->steps.warmup has
+ * data. More than were kept apart are cut to those (out->steps.warmup has
  * the number). False without memory: out->steps is empty then. */
 typedef const char *pki_steps_name(void *user, uint32_t region_id); /* NULL: unknown */
 bool pki_steps_fill(const pki_steps *steps, uint32_t warmup_steps, pki_steps_name *name, void *user,
                     pki_summary *out);
 
-/* The usual steps in portions (measure/steps/steps.h), and what has a place in them: false: it
+/* The usual steps in portions, and what has a place in them: false: it
  * is one of the two for all others, or empty. */
 void pki_steps_expect_portions(pki_steps *steps, uint64_t every);
 bool pki_steps_pop_portion(pki_steps *steps, pki_portion *out);

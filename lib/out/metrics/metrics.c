@@ -8,7 +8,6 @@
 #include "base/compiler.h"
 #include "base/text.h"
 #include "core/overhead.h"
-#include "measure/summary.h"
 #include "out/emit.h"
 #include "stats/buckets.h"
 

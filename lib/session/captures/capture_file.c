@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "capture/capture.h"
-#include "core/names.h"
 #include "history/format.h"
 #include "measure/shape.h"
 #include "out/file.h"

@@ -17,7 +17,6 @@
 #include "base/process.h"
 #include "capture/capture.h"
 #include "core/frames.h"
-#include "session/activity.h"
 #include "session/captures/capture_file.h"
 #include "session/collector/collect.h"
 #include "session/session.h"

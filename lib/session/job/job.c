@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "out/file.h"
 #include "out/report/report.h"
-#include "session/collector/collect.h"
 #include "session/collector/drain.h"
 #include "session/report/run.h"
 #include "session/control.h"

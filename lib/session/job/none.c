@@ -1,7 +1,6 @@
 /* lib/session/job/none.c - built without reports of jobs and state files of their life
  * (-Dservices=): asked for, it is refused at the start. */
 #include "base/log.h"
-#include "session/job/goodput.h"
 #include "session/job/job.h"
 #include "session/session.h"
 

@@ -152,8 +152,8 @@ static uint64_t p99_in(const pki_slot *slot)
 /* Of all calls that have been folded; 0: there are none. */
 static uint64_t p99_of(const pki_session *s, uint32_t id)
 {
-    uint64_t first = pki_load_acquire(&s->arena->header->live.totals); /* pairs with the release in
-                                                                         session/live/live.c */
+    uint64_t first = pki_load_acquire(&s->arena->header->live.totals); /* pairs with the release
+                                                                         below */
     const pki_slot *slot = first ? pki_arena_at(s->arena, first) : NULL;
     while (slot && slot->id != id)
         slot = pki_table_next(slot);

@@ -12,7 +12,6 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "base/tuning.h"
-#include "core/names.h"
 #include "measure/machine/roofline.h"
 #include "out/file.h"
 #include "out/report/report.h"

@@ -1,22 +1,11 @@
 #include "session/report/run.h"
 
-#include <errno.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "base/process.h"
-#include "base/text.h"
 #include "core/names.h"
-#include "measure/machine/roofline.h"
-#include "out/file.h"
 #include "out/report/report.h"
 #include "session/collector/collect.h"
-#include "session/options/config.h"
 #include "session/session.h"
 #include "session/trace/output.h"
 
