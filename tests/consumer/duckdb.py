@@ -99,7 +99,7 @@ def forge_job(run_trace):
         for i in range(RANKS):
             if (i == 700) == slow:
                 with open(f"many/{i}.json", "w", encoding="utf-8") as file:
-                    file.write(text.replace(mark, f'"rank": {i},', 1))
+                    file.write(text.replace(mark, f'"rank": {i},'))
 
 
 def check_job(pk, run_trace, engine):

@@ -151,6 +151,17 @@ class Report(InFolder):
                 self.report(self.file(json.dumps(without)))
                 self.report(self.file(json.dumps({**report, key: None})))
 
+    def test_integers_that_others_have_written_as_reals(self):
+        """Some tools' 6.5e10 is our 65000000000."""
+        path = os.path.join(GOLDEN, "report-gpu.json")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        reals = json.dumps(json.loads(text, parse_int=lambda digits: int(digits) if abs(int(digits)) > 2 ** 53 else float(digits)))
+        self.assertIn('"schema": 1.0', reals)
+        self.assertEqual(self.report(self.file(reals)), self.report(path))
+        self.refused("report", self.file(reals.replace('"pid": ', '"pid": 0.5, "was": ', 1)),
+                     says='"pid" is not an integer from 0 on in its range')
+
     def test_what_was_not_finite_stays_so(self):
         report = {"format": "perfkit report", "schema": 1, "run": {"clock_hz": None}}
         back = json.loads(self.report("--json", self.file(json.dumps(report))))

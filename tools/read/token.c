@@ -226,6 +226,20 @@ double token_real(scan *s)
     return value;
 }
 
+uint64_t token_odd_uint(scan *s, const char *from)
+{
+    const double below_2_63 = 9223372036854774784.0; /* the conversion is defined */
+    size_t length = (size_t)(s->at - from);
+    if (length > 0 && s->at < s->end && (*s->at == '.' || *s->at == 'e' || *s->at == 'E')) {
+        s->at = from;
+        double real = token_real(s);
+        if (!s->failed && real == floor(real) && real <= below_2_63)
+            return (uint64_t)real;
+    }
+    token_no_uint(s, length);
+    return 0;
+}
+
 /* ---- any value ---- */
 
 #define NESTED_MOST 2048

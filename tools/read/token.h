@@ -105,8 +105,12 @@ static inline bool token_is(const char *text, size_t length, const char *wanted)
     return strlen(wanted) == length && memcmp(text, wanted, length) == 0;
 }
 
-/* Of `length` digits, of which there are none or too many, or which a fraction follows. */
+/* There are no digits, or too many. */
 void token_no_uint(scan *s, size_t length);
+
+/* What begins with digits, at `from`, and is more than some digits. A real that is an integer
+ * counts: tools that write our files anew make 6.5e10 of 65000000000. */
+uint64_t token_odd_uint(scan *s, const char *from);
 
 /* Files of ranks are digits for the most part: in the header, so that loops have no calls. */
 static inline uint64_t token_uint(scan *s)
@@ -117,10 +121,10 @@ static inline uint64_t token_uint(scan *s)
     const char *at = s->at, *end = s->end;
     for (; at < end && (digit = (unsigned)(*at - '0')) < 10; at++)
         n = n * 10 + digit;
-    size_t length = (size_t)(at - s->at);
+    const char *from = s->at;
     s->at = at;
-    if (length - 1 > 18 || (at < end && (*at == '.' || *at == 'e' || *at == 'E')))
-        token_no_uint(s, length);
+    if ((size_t)(at - from) - 1 > 18 || (at < end && (*at == '.' || *at == 'e' || *at == 'E')))
+        return token_odd_uint(s, from);
     return n;
 }
 
