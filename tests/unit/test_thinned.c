@@ -349,6 +349,16 @@ static uint64_t call_until_thinned(bool by_hand, const char *report, int rounds)
     return begun;
 }
 
+/* With AddressSanitizer's checks that may be so: there is nothing to save. */
+static bool counting_costs_more(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return pki_the_session.toll.counted_ns >= pki_the_session.toll.region_ns / 2;
+#else
+    return false;
+#endif
+}
+
 /* The bound is far below what a loop of nothing but regions takes, so that it comes to this however
  * busy the machine is. But in an emulator a session may find, as it starts, that to count a call
  * costs as much as its time: then there is nothing to save, and the next one measures anew. */
@@ -362,6 +372,8 @@ static void expect_thinned(bool by_hand)
         begun = call_until_thinned(by_hand, path, rounds);
         c = stop_and_count();
     }
+    if (c.untimed < 1000 && counting_costs_more())
+        skip();
     assert_true(c.untimed >= 1000);
     assert_int_equal(c.begun, begun);
     assert_int_equal(count_of(&leaf), begun);

@@ -85,7 +85,7 @@ static void pki_requests_answer(pki_session *s, const pki_wish *wish, pki_answer
     if (!wish->serial || wish->serial != seen)
         return; /* a later request has taken its place */
     if (path)
-        snprintf(a->path, sizeof a->path, "%s", path);
+        snprintf(a->path, sizeof a->path, "%.*s", (int)sizeof a->path - 1, path);
     a->cut = wish->cut;
     pki_store_release(&a->state, (uint32_t)state);
     pki_store_release(&a->serial, wish->serial); /* who looks for it finds the rest */

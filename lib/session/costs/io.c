@@ -192,12 +192,15 @@ static void look(void)
     pki_store(&x.known, true);
 }
 
-/* All has been opened: from here on what is read and written is the program's. */
+/* All has been opened: from here on what is read and written is the program's. The collector waits:
+ * what it read meanwhile would be taken off the first reading, and be the program's for ever. */
 static void pki_io_begin(void)
 {
+    pthread_mutex_lock(&pki_drain_lock);
     memset(&x.account, 0, sizeof x.account);
     if (x.on)
         look();
+    pthread_mutex_unlock(&pki_drain_lock);
 }
 
 static pk_status open_io(pki_session *s)
