@@ -1,7 +1,7 @@
 /* Clocks: the map of one against clocks that are known exactly, and what a session says of its
  * own. */
 #include "folder.h"
-#include "rounds.h"
+#include "../kit/rounds.h"
 #include "session.h"
 #include "valgrind.h"
 

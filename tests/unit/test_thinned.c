@@ -349,10 +349,10 @@ static uint64_t call_until_thinned(bool by_hand, const char *report, int rounds)
     return begun;
 }
 
-/* With AddressSanitizer's checks that may be so: there is nothing to save. */
+/* With a sanitizer's checks that may be so: there is nothing to save. */
 static bool counting_costs_more(void)
 {
-#ifdef __SANITIZE_ADDRESS__
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
     return pki_the_session.toll.counted_ns >= pki_the_session.toll.region_ns / 2;
 #else
     return false;
@@ -365,7 +365,7 @@ static bool counting_costs_more(void)
 static void expect_thinned(bool by_hand)
 {
     const char *path = "report.txt";
-    const int rounds = is_slow() ? 1000 : 100000;
+    const int rounds = is_slow() || is_instrumented() ? 1000 : 100000;
     uint64_t begun = call_until_thinned(by_hand, path, rounds);
     pk_counts c = stop_and_count();
     for (int again = 0; is_slow() && c.untimed < 1000 && again < 30; again++) {
