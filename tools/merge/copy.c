@@ -1,14 +1,318 @@
-#include "merge/copy.h"
+/* tools/merge/copy.c - the events of one trace after the other, into the merged one */
+#include <pk/session.h>
 
-#include "base/compiler.h"
-#include "base/text.h"
-#include "command.h"
-#include "memory.h"
-#include "out/emit.h"
-
+#include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/compiler.h"
+#include "base/text.h"
+#include "comm/model/operation.h"
+#include "memory.h"
+#include "merge/merge.h"
+#include "out/emit.h"
+
+static bool copy_put(merge_copy *c, const char *text, size_t n);
+static uint64_t copy_free_ids(const merge_sources *s);
+
+/* ---- processes of a merged trace have numbers of their own ---- */
+
+#define FIRST_ROOM 256
+#define FIRST_NEW                                                                                  \
+    1000000000 /* no kernel gives such numbers; below 2^31, where perfkit's devices begin */
+
+static size_t slot_of(const pids *p, uint32_t process, uint64_t pid)
+{
+    uint64_t hash = (pid * UINT64_C(0x9E3779B97F4A7C15)) ^ (process * UINT64_C(0xC2B2AE3D27D4EB4F));
+    size_t i = (size_t)(hash >> 20) & (p->room - 1);
+    while (p->table[i].process && !(p->table[i].process == process && p->table[i].pid == pid))
+        i = (i + 1) & (p->room - 1);
+    return i;
+}
+
+static void grow(pids *p)
+{
+    pids wider = {.room = p->room ? 2 * p->room : FIRST_ROOM, .count = p->count, .next = p->next};
+    wider.table = memory_zeroed(wider.room, sizeof *wider.table);
+    for (size_t i = 0; i < p->room; i++)
+        if (p->table[i].process)
+            wider.table[slot_of(&wider, p->table[i].process, p->table[i].pid)] = p->table[i];
+    free(p->table);
+    *p = wider;
+}
+
+/* Rare: once for each process. */
+static bool is_used(const pids *p, uint64_t number)
+{
+    for (size_t i = 0; i < p->room; i++)
+        if (p->table[i].process && p->table[i].becomes == number)
+            return true;
+    return false;
+}
+
+static uint32_t number_for(pids *p, uint64_t pid)
+{
+    if (pid > 0 && pid <= UINT32_MAX && !is_used(p, pid))
+        return (uint32_t)pid;
+    p->next = p->next ? p->next : FIRST_NEW;
+    while (is_used(p, p->next))
+        p->next++;
+    return p->next++;
+}
+
+static uint32_t ordinal_of(const pids *p, uint32_t process)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < p->room; i++)
+        n += p->table[i].process == process;
+    return n;
+}
+
+/* What this process's number becomes: itself if nobody else had it before. */
+static const pid_entry *pids_of(pids *p, uint32_t process, uint64_t pid)
+{
+    process++;
+    if (p->last && p->last->process == process && p->last->pid == pid)
+        return p->last;
+    if (2 * (p->count + 1) > p->room)
+        grow(p);
+    pid_entry *e = &p->table[slot_of(p, process, pid)];
+    if (!e->process) {
+        pid_entry made = {process, ordinal_of(p, process), pid, number_for(p, pid)};
+        *e = made;
+        p->count++;
+    }
+    p->last = e;
+    return e;
+}
+
+static void pids_free(pids *p)
+{
+    free(p->table);
+}
+
+/* ---- what stands before the events of a merged trace ---- */
+
+#define OPENS ",\n\"traceEvents\":["
+
+/* "bounds", "real time", ...: how a clock was put on the axis. */
+static const char *clock_method_name(const pki_clock *c)
+{
+    static const char *const names[] = {[PKI_CLOCK_SAME] = "same clock",
+                                        [PKI_CLOCK_BOUNDED] = "messages and collectives",
+                                        [PKI_CLOCK_REAL_TIME] = "real time"};
+    return names[c->method];
+}
+
+static void set(json_t *to, const char *key, json_t *value)
+{
+    memory_needed(json_object_set_new(to, key, value) == 0);
+}
+
+static json_t *clock_as_json(const pki_clock *c)
+{
+    json_t *o = json_object();
+    int64_t doubt = pki_clock_doubt(c);
+    memory_needed(o != NULL);
+    set(o, "host", json_string(c->host));
+    set(o, "clock", json_string(c->name));
+    set(o, "method", json_string(clock_method_name(c)));
+    set(o, "offset_ns", json_integer(c->knots[0].offset));
+    set(o, "uncertainty_ns", doubt < 0 ? json_null() : json_integer(doubt));
+    set(o, "drift_ppm", json_real(pki_clock_drift(c)));
+    set(o, "bounds", json_integer((json_int_t)c->bounds));
+    set(o, "broken", json_boolean(c->broken));
+    return o;
+}
+
+static json_t *metadata(const merge_sources *s, const pki_clocks *c)
+{
+    json_t *o = json_object(), *clocks = json_array();
+    memory_needed(o && clocks);
+    for (size_t i = 0; i < c->count; i++)
+        memory_needed(json_array_append_new(clocks, clock_as_json(&c->all[i])) == 0);
+    set(o, "perfkit", json_string(pk_version()));
+    set(o, "merged", json_integer((json_int_t)s->count));
+    set(o, "clocks", clocks);
+    return o;
+}
+
+char *merged_head(const merge_sources *s, const pki_clocks *c, size_t *length)
+{
+    json_t *o = json_object();
+    memory_needed(o != NULL);
+    set(o, "schemaVersion", json_integer(1));
+    set(o, "displayTimeUnit", json_string("ns"));
+    set(o, "baseTimeNanoseconds", json_integer((json_int_t)c->origin_unix));
+    set(o, "metadata", metadata(s, c));
+    char *text = json_dumps(o, JSON_COMPACT);
+    memory_needed(text != NULL);
+    json_decref(o);
+    size_t n = strlen(text) - 1; /* it goes on */
+    text = memory_resized(text, n + sizeof OPENS);
+    memcpy(text + n, OPENS, sizeof OPENS);
+    *length = n + sizeof OPENS - 1;
+    return text;
+}
+
+/* ---- from who was waited for to who waited ---- */
+
+#define ARROWS_MOST 64 /* of one collective: to those that waited longest */
+
+/* Times of the axis instead of the file's. */
+static void move_to_axis(const arrows *a, pki_joint *all, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const merge_source *s = &a->to->sources->all[all[i].source];
+        all[i].start = pki_clocks_axis(a->to->clocks, &s->when, all[i].start);
+        all[i].end = pki_clocks_axis(a->to->clocks, &s->when, all[i].end);
+    }
+}
+
+/* Viewers find the two ends by category, name and id. */
+static const char *name_of(const pki_joint *o)
+{
+    return o->kind >= PKI_JOINT_SEND ? "message" : pki_comm_op_name(o->op);
+}
+
+static bool put_end(arrows *a, const pki_joint *o, const char *phase, uint64_t at, uint64_t id)
+{
+    char text[256], *p = pki_put_text(text, phase);
+    p = pki_put_text(PKI_PUT(p, ",\"cat\":\"ranks\",\"name\":\""), name_of(o));
+    p = pki_put_u64(PKI_PUT(p, "\",\"pid\":"), o->pid);
+    p = pki_put_u64(PKI_PUT(p, ",\"tid\":"), o->tid);
+    p = pki_put_us(PKI_PUT(p, ",\"ts\":"), at);
+    p = pki_put_u64(PKI_PUT(p, ",\"id\":"), id);
+    *p++ = '}';
+    return copy_put(a->to, text, (size_t)(p - text));
+}
+
+static bool is_backwards(arrows *a, const pki_joint *from, const pki_joint *to)
+{
+    if (to->end >= from->start)
+        return false;
+    a->backwards++;
+    a->worst_ns = PKI_MAX(from->start - to->end, a->worst_ns);
+    return true;
+}
+
+/* From the beginning of the one to just before the end of the other: both lie in their slices. */
+static void draw(arrows *a, const pki_joint *from, const pki_joint *to)
+{
+    if (is_backwards(a, from, to) || !from->written || !to->written || a->failed)
+        return;
+    uint64_t id = a->next_id++, end = to->end - (to->end > from->start);
+    a->failed = !put_end(a, from, "{\"ph\":\"s\"", from->start, id) ||
+                !put_end(a, to, "{\"ph\":\"f\",\"bp\":\"e\"", end, id);
+    a->drawn++;
+}
+
+/* ---- messages ---- */
+
+/* If one side has more, it is not known where the other begins, but in a run that was cut. */
+static bool can_be_paired(const arrows *a, const pki_joint *all, size_t sends, size_t count)
+{
+    const merge_source *s = a->to->sources->all;
+    return 2 * sends == count ||
+           (sends && sends < count && (s[all[0].source].cut || s[all[sends].source].cut));
+}
+
+static void draw_messages(arrows *a, const pki_joint *all, size_t count)
+{
+    size_t sends = pki_joints_receives(all, count), receives = count - sends;
+    size_t pairs = can_be_paired(a, all, sends, count) ? sends < receives ? sends : receives : 0;
+    for (size_t i = 0; i < pairs; i++)
+        draw(a, &all[i], &all[sends + i]);
+    a->messages += pairs;
+    a->alone += count - 2 * pairs;
+}
+
+/* ---- collectives ---- */
+
+static int by_start(const void *x, const void *y)
+{
+    const pki_joint *one = x, *other = y;
+    return one->start < other->start ? -1 : one->start > other->start;
+}
+
+static pki_joint last_of(const pki_joint *all, size_t count)
+{
+    const pki_joint *last = all;
+    for (size_t i = 1; i < count; i++)
+        last = all[i].start > last->start ? &all[i] : last;
+    return *last;
+}
+
+/* All arrows of thousands of ranks would be too much for viewers. */
+static void draw_or_check(arrows *a, const pki_joint *from, const pki_joint *to, size_t *drawn)
+{
+    if (from->rank == to->rank)
+        return;
+    if ((*drawn)++ < ARROWS_MOST)
+        draw(a, from, to);
+    else
+        is_backwards(a, from, to);
+}
+
+/* Nobody could go on before the last one came. */
+static void draw_all_to_all(arrows *a, pki_joint *all, size_t count)
+{
+    size_t drawn = 0;
+    if (count > ARROWS_MOST)
+        qsort(all, count, sizeof *all, by_start);
+    const pki_joint last = last_of(all, count);
+    for (size_t i = 0; i < count; i++)
+        draw_or_check(a, &last, &all[i], &drawn);
+}
+
+static void draw_rooted(arrows *a, const pki_joint *all, size_t count)
+{
+    size_t drawn = 0;
+    const pki_joint *root = NULL;
+    for (size_t i = 0; i < count; i++)
+        root = all[i].rank == all[i].peer ? &all[i] : root;
+    for (size_t i = 0; root && i < count; i++) {
+        bool gives = root->kind == PKI_JOINT_FROM;
+        draw_or_check(a, gives ? root : &all[i], gives ? &all[i] : root, &drawn);
+    }
+}
+
+static void draw_collective(arrows *a, pki_joint *all, size_t count)
+{
+    if (!pki_joints_are_one(all, count)) {
+        a->ambiguous++;
+        return;
+    }
+    if (count < 2) {
+        a->alone++;
+        return;
+    }
+    a->collectives++;
+    if (all[0].kind == PKI_JOINT_ALL)
+        draw_all_to_all(a, all, count);
+    else if (all[0].kind != PKI_JOINT_LOOSE)
+        draw_rooted(a, all, count);
+}
+
+static void draw_group(void *user, pki_joint *all, size_t count)
+{
+    arrows *a = user;
+    move_to_axis(a, all, count);
+    if (all[0].kind >= PKI_JOINT_SEND)
+        draw_messages(a, all, count);
+    else
+        draw_collective(a, all, count);
+}
+
+bool arrows_put(arrows *a, pki_joints *o, complaint *why)
+{
+    a->next_id = copy_free_ids(a->to->sources);
+    return pki_joints_each(o, draw_group, a, why) && !a->failed;
+}
+
+/* ---- the events of one trace after the other, into the merged one ---- */
 
 #define EDITS 5
 #define DIGITS 24
@@ -25,7 +329,8 @@ typedef struct edits {
     size_t count;
 } edits;
 
-bool copy_put(merge_copy *c, const char *text, size_t n)
+/* One more event, without what stands before it. */
+static bool copy_put(merge_copy *c, const char *text, size_t n)
 {
     const char *between = c->events++ ? ",\n" : "\n";
     return rewrite_put(c->out, between, strlen(between)) && rewrite_put(c->out, text, n);
@@ -72,7 +377,8 @@ static uint64_t high_of(const merge_source *s, const merge_sources *all)
     return (uint64_t)(most < 0 ? 0 : most) + 1 + (uint64_t)(s - all->all);
 }
 
-uint64_t copy_free_ids(const merge_sources *s)
+/* Ids of events from this one on are nobody's. */
+static uint64_t copy_free_ids(const merge_sources *s)
 {
     return high_of(s->all + s->count, s) << 32;
 }
@@ -168,7 +474,7 @@ static bool put_sort_index(merge_copy *c, const merge_source *s, const pid_entry
 
 /* ---- which events ---- */
 
-static size_t slot_of(const uint64_t *table, size_t room, uint64_t id)
+static size_t arrow_slot(const uint64_t *table, size_t room, uint64_t id)
 {
     size_t i = (size_t)(id * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (room - 1);
     while (table[i] && table[i] != id + 1)
@@ -178,7 +484,7 @@ static size_t slot_of(const uint64_t *table, size_t room, uint64_t id)
 
 static bool has_begun(const merge_copy *c, uint64_t id)
 {
-    return c->begun_room && c->begun[slot_of(c->begun, c->begun_room, id)];
+    return c->begun_room && c->begun[arrow_slot(c->begun, c->begun_room, id)];
 }
 
 static void note_begun(merge_copy *c, uint64_t id)
@@ -188,12 +494,12 @@ static void note_begun(merge_copy *c, uint64_t id)
         uint64_t *wider = memory_zeroed(room, sizeof *wider);
         for (size_t i = 0; i < c->begun_room; i++)
             if (c->begun[i])
-                wider[slot_of(wider, room, c->begun[i] - 1)] = c->begun[i];
+                wider[arrow_slot(wider, room, c->begun[i] - 1)] = c->begun[i];
         free(c->begun);
         c->begun = wider;
         c->begun_room = room;
     }
-    c->begun[slot_of(c->begun, c->begun_room, id)] = id + 1;
+    c->begun[arrow_slot(c->begun, c->begun_room, id)] = id + 1;
     c->begun_count++;
 }
 

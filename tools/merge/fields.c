@@ -1,67 +1,14 @@
-#include "merge/fields.h"
-
+/* tools/merge/fields.c - where the members of an event stand in its line, and which lines are alike
+ */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "memory.h"
-#include "trace/trace.h"
+#include "merge/merge.h"
+#include "read/token.h"
 
 /* ---- where the members of an event stand in its line ---- */
-
-typedef struct walk {
-    const char *at, *end;
-} walk;
-
-static void skip_blanks(walk *w)
-{
-    while (w->at < w->end && (*w->at == ' ' || *w->at == '\t'))
-        w->at++;
-}
-
-/* From one quote behind the other; false if that is missing. */
-static bool skip_string(walk *w)
-{
-    const char *at = w->at + 1, *end = w->end;
-    for (; at < end && *at != '"'; at++)
-        at += *at == '\\';
-    w->at = at + 1;
-    return at < end;
-}
-
-enum { PLAIN, QUOTE, OPENS, CLOSES };
-static const unsigned char class_of[256] = {
-    ['"'] = QUOTE, ['{'] = OPENS, ['['] = OPENS, ['}'] = CLOSES, [']'] = CLOSES};
-
-static bool skip_nested(walk *w)
-{
-    int depth = 0;
-    while (w->at < w->end) {
-        unsigned char class = class_of[(unsigned char)*w->at];
-        if (class == QUOTE) {
-            if (!skip_string(w))
-                return false;
-            continue;
-        }
-        w->at++;
-        if (class == PLAIN)
-            continue;
-        depth += class == OPENS ? 1 : -1;
-        if (depth == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool skip_value(walk *w)
-{
-    if (w->at < w->end && *w->at == '"')
-        return skip_string(w);
-    if (w->at < w->end && (*w->at == '{' || *w->at == '['))
-        return skip_nested(w);
-    while (w->at < w->end && *w->at != ',' && *w->at != '}' && *w->at != ' ')
-        w->at++;
-    return w->at < w->end;
-}
 
 static field *field_of(fields *f, const char *key, size_t length)
 {
@@ -83,10 +30,10 @@ static field *field_of(fields *f, const char *key, size_t length)
     }
 }
 
-static void store(fields *f, line l, const char *key, size_t length, const walk *w,
-                  const char *value)
+static void store(fields *f, line l, const char *key, size_t length, const char *value,
+                  const char *end)
 {
-    field found = {(size_t)(value - l.text), (size_t)(w->at - value)};
+    field found = {(size_t)(value - l.text), (size_t)(end - value)};
     field *place = field_of(f, key, length);
     if (place)
         *place = found;
@@ -94,41 +41,23 @@ static void store(fields *f, line l, const char *key, size_t length, const walk 
         f->phase = value[1];
 }
 
-/* One member and what stands behind it: '}' ends the object. */
-static bool read_member(fields *f, line l, walk *w, char *behind)
-{
-    const char *key = w->at + 1;
-    if (w->at >= w->end || *w->at != '"' || !skip_string(w))
-        return false;
-    size_t length = (size_t)(w->at - 1 - key);
-    skip_blanks(w);
-    if (w->at >= w->end || *w->at++ != ':')
-        return false;
-    skip_blanks(w);
-    const char *value = w->at;
-    if (!skip_value(w))
-        return false;
-    store(f, l, key, length, w, value);
-    skip_blanks(w);
-    *behind = w->at < w->end ? *w->at++ : '\0';
-    skip_blanks(w);
-    return *behind == ',' || *behind == '}';
-}
-
 static bool find_all(fields *f, line l)
 {
-    walk w = {l.text, l.text + l.length};
-    char behind = ',';
+    complaint ignored = {""};
+    scan s = {.at = l.text, .end = l.text + l.length, .why = &ignored};
+    const char *key;
+    size_t length;
     *f = (fields){.phase = '?'};
-    if (l.length < 2 || *w.at++ != '{')
-        return false;
-    skip_blanks(&w);
-    while (behind == ',')
-        if (!read_member(f, l, &w, &behind))
-            return false;
+    token_expect(&s, '{');
+    for (size_t n = 0; token_more(&s, '}', n) && token_key(&s, &key, &length); n++) {
+        token_peek(&s);
+        const char *value = s.at;
+        token_skip(&s);
+        store(f, l, key, length, value, s.at);
+    }
     field_integer(l, f->pid, &f->process);
     field_integer(l, f->tid, &f->thread);
-    return w.at == w.end;
+    return token_ends(&s);
 }
 
 /* ---- lines that begin as an earlier one ---- */
@@ -263,10 +192,12 @@ static bool find_behind(fields *f, const fields_start *s, line l)
             f->args = (field){at + 8, (size_t)(last - args) + 2};
             return true;
         }
-        walk w = {l.text + at + 8, l.text + l.length};
-        if (!skip_nested(&w))
+        complaint ignored = {""};
+        scan nested = {.at = l.text + at + 8, .end = l.text + l.length, .why = &ignored};
+        token_skip(&nested);
+        if (nested.failed)
             return false;
-        f->args = (field){at + 8, (size_t)(w.at - l.text) - at - 8};
+        f->args = (field){at + 8, (size_t)(nested.at - l.text) - at - 8};
         at += 8 + f->args.length;
     }
     return at + 1 == l.length && l.text[at] == '}';

@@ -49,12 +49,12 @@ int query_add_tables(sqlite3 *db, query_tables *tables);
 /* Behind each one. */
 void query_end_statement(query_tables *tables);
 
-/* ---- functions.c ---- */
+/* ---- aggregates that SQLite does not have ---- */
 
 /* percentile, percentile_cont, median, stddev, stddev_pop, regexp. */
 int query_add_functions(sqlite3 *db);
 
-/* ---- print.c ---- */
+/* ---- the rows of a statement, in a form for people or for programs ---- */
 
 typedef enum query_format {
     QUERY_TABLE,
