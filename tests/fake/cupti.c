@@ -1,19 +1,21 @@
 /* A mock of libcupti: see fake_cupti.h. */
-#include "fake_cupti.h"
+#include "cupti_state.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "cupti_state.h"
+/* ---- the library ---- */
 
 fake_cupti_table fake;
 fake_state fake_inside;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- the log ---- */
+/* -- the log -- */
 
 void fake_note(const char *what, long number)
 {
@@ -41,7 +43,7 @@ uint64_t fake_now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- version, names, results ---- */
+/* -- version, names, results -- */
 
 CUptiResult cuptiGetVersion(uint32_t *version)
 {
@@ -100,7 +102,7 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t id, const
     return CUPTI_SUCCESS;
 }
 
-/* ---- subscribing ---- */
+/* -- subscribing -- */
 
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback,
                            void *user)
@@ -151,7 +153,7 @@ CUptiResult cuptiEnableCallback(uint32_t on, CUpti_SubscriberHandle subscriber,
     return CUPTI_SUCCESS;
 }
 
-/* ---- switching ---- */
+/* -- switching -- */
 
 CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type)
 {
@@ -238,7 +240,7 @@ CUptiResult cuptiFinalize(void)
     return CUPTI_SUCCESS;
 }
 
-/* ---- external ids: a stack for each thread ---- */
+/* -- external ids: a stack for each thread -- */
 
 _Thread_local uint64_t fake_stack[FAKE_STACK];
 _Thread_local unsigned fake_depth;
@@ -265,7 +267,7 @@ CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind 
     return CUPTI_SUCCESS;
 }
 
-/* ---- the driver ---- */
+/* -- the driver -- */
 
 CUresult cuInit(unsigned flags)
 {
@@ -304,4 +306,357 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice dev
     *value = 1000 + (int)which;
     return which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? CUDA_ERROR_INVALID_VALUE
                                                                           : CUDA_SUCCESS;
+}
+
+/* ---- the double's buffers ---- */
+
+/* One for each thread, at most THREADS of them. */
+
+#define THREADS 64
+
+typedef struct place {
+    long tid;
+    uint8_t *data;
+    size_t size, used;
+} place;
+
+static place places[THREADS];
+static pthread_mutex_t cupti_buffers_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* not held while anybody is called */
+
+static size_t length_of(const CUpti_Activity *record)
+{
+    size_t n = record->kind < FAKE_KINDS ? fake.lengths[record->kind] : 0;
+    return (n + 7) & ~(size_t)7;
+}
+
+static place take(long tid)
+{
+    place p = {tid, NULL, 0, 0};
+    pthread_mutex_lock(&cupti_buffers_lock);
+    for (int i = 0; i < THREADS; i++)
+        if (places[i].data && places[i].tid == tid) {
+            p = places[i];
+            places[i].data = NULL;
+            break;
+        }
+    pthread_mutex_unlock(&cupti_buffers_lock);
+    return p;
+}
+
+static void hand_back(place p)
+{
+    if (!p.data)
+        return;
+    __atomic_fetch_sub(&fake.outstanding, 1, __ATOMIC_RELAXED);
+    fake_get(fake_inside.completed)(NULL, 0, p.data, p.size, p.used);
+}
+
+static void put(place p)
+{
+    int i = 0;
+    pthread_mutex_lock(&cupti_buffers_lock);
+    while (i < THREADS && places[i].data)
+        i++;
+    if (i < THREADS)
+        places[i] = p;
+    pthread_mutex_unlock(&cupti_buffers_lock);
+    if (i == THREADS)
+        hand_back(p);
+}
+
+static void request(place *p)
+{
+    size_t most = 99;
+    fake_get(fake_inside.requested)(&p->data, &p->size, &most);
+    pthread_mutex_lock(&fake_lock);
+    fake.nulls += p->data == NULL;
+    fake.misaligned += (uintptr_t)p->data % 64 != 0 || most != 0;
+    fake.buffers++;
+    __atomic_fetch_add(&fake.outstanding, p->data != NULL, __ATOMIC_RELAXED);
+    fake.smallest = p->size < fake.smallest ? p->size : fake.smallest;
+    pthread_mutex_unlock(&fake_lock);
+    p->used = 0;
+}
+
+void fake_write(const void *record)
+{
+    size_t n = length_of(record);
+    place p = take(syscall(SYS_gettid));
+    if (p.data && p.size - p.used < n) {
+        hand_back(p);
+        p.data = NULL;
+    }
+    if (!p.data)
+        request(&p);
+    if (!p.data || p.size < n) {
+        pthread_mutex_lock(&fake_lock);
+        fake.dropped++;
+        pthread_mutex_unlock(&fake_lock);
+    } else {
+        memcpy(p.data + p.used, record, n);
+        p.used += n;
+    }
+    if (p.data)
+        put(p);
+}
+
+void fake_complete(void)
+{
+    for (int i = 0; i < THREADS; i++) {
+        pthread_mutex_lock(&cupti_buffers_lock);
+        place p = places[i];
+        places[i].data = NULL;
+        pthread_mutex_unlock(&cupti_buffers_lock);
+        hand_back(p);
+    }
+}
+
+CUptiResult cuptiActivityFlushAll(uint32_t flag)
+{
+    fake_note("flush", (long)flag);
+    pthread_mutex_lock(&fake_lock);
+    __atomic_fetch_add(&fake.flushes, 1, __ATOMIC_RELAXED);
+    fake.forced += flag == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
+    pthread_mutex_unlock(&fake_lock);
+    if (fake.on_flush)
+        fake.on_flush(flag);
+    fake_complete();
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t stream, size_t *dropped)
+{
+    (void)context, (void)stream;
+    pthread_mutex_lock(&fake_lock);
+    *dropped = fake.dropped;
+    fake.dropped = 0;
+    pthread_mutex_unlock(&fake_lock);
+    return CUPTI_SUCCESS;
+}
+
+/* Goes by the kinds' lengths alone, as the library does. */
+CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, CUpti_Activity **record)
+{
+    size_t at = *record ? (size_t)((uint8_t *)*record - buffer) + length_of(*record) : 0;
+    if (at >= valid)
+        return CUPTI_ERROR_MAX_LIMIT_REACHED;
+    CUpti_Activity *next = (CUpti_Activity *)(void *)(buffer + at);
+    if (valid - at < sizeof next->kind || length_of(next) == 0 || valid - at < length_of(next))
+        return CUPTI_ERROR_INVALID_KIND;
+    *record = next;
+    return CUPTI_SUCCESS;
+}
+
+/* ---- memory ---- */
+
+/* What is allocated, and pools, as CUPTI would tell of them: a record for each allocation and each
+ * free (MEMORY2), and for what becomes of pools (MEMORY_POOL). Members that the header says are
+ * not valid hold nonsense. */
+
+enum { BLOCKS = 4096, POOLS = 32 };
+#define NONSENSE UINT64_C(0xBADBADBADBADBAD0)
+
+typedef struct block {
+    uint64_t address, bytes, pool; /* address 0: free */
+    CUpti_ActivityMemoryKind kind;
+    uint32_t device;
+} block;
+
+typedef struct pool {
+    uint64_t address, size, used; /* address 0: free */
+    uint32_t device;
+} pool;
+
+static block blocks[BLOCKS];
+static pool pools[POOLS];
+
+void fake_forget_memory(void)
+{
+    memset(blocks, 0, sizeof blocks);
+    memset(pools, 0, sizeof pools);
+}
+
+/* Address 0: a free place. */
+static block *block_at(uint64_t address)
+{
+    for (int i = 0; i < BLOCKS; i++)
+        if (blocks[i].address == address)
+            return &blocks[i];
+    return NULL;
+}
+
+static pool *pool_at(uint64_t address)
+{
+    for (int i = 0; i < POOLS; i++)
+        if (pools[i].address == address)
+            return &pools[i];
+    return NULL;
+}
+
+static uint64_t rounded(uint64_t bytes)
+{
+    return (bytes + FAKE_POOL_PIECE - 1) / FAKE_POOL_PIECE * FAKE_POOL_PIECE;
+}
+
+/* The device's own pool is there without having been made; its first use makes it here. */
+static pool *pool_of(const fake_call *c)
+{
+    pool *p = c->memory->pool && !c->memory->imported ? pool_at(c->memory->pool) : NULL;
+    if (p || !c->memory->pool || c->memory->imported)
+        return p;
+    p = pool_at(0);
+    if (p)
+        *p = (pool){.address = c->memory->pool, .device = c->device_id};
+    return p;
+}
+
+/* -- records -- */
+
+static void cupti_memory_put(const void *record, size_t size, const fake_memory *m)
+{
+    CUpti_Activity any;
+    memcpy(&any, record, sizeof any);
+    if (!fake_is_on(any.kind))
+        return;
+    if (m->dropped) {
+        pthread_mutex_lock(&fake_lock);
+        fake.dropped++;
+        pthread_mutex_unlock(&fake_lock);
+    } else if (m->late) {
+        fake_put_on_device(record, size);
+    } else {
+        fake_write(record);
+    }
+}
+
+static void fill_config(CUpti_ActivityMemory4 *r, const fake_memory *m, const pool *p)
+{
+    r->memoryPoolConfig.address = r->memoryPoolConfig.releaseThreshold = NONSENSE;
+    r->memoryPoolConfig.pool.size = r->memoryPoolConfig.utilizedSize = NONSENSE;
+    r->memoryPoolConfig.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_INVALID;
+    if (m->imported) {
+        r->memoryPoolConfig.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_IMPORTED;
+        r->memoryPoolConfig.address = m->pool;
+        r->memoryPoolConfig.pool.processId = 4711;
+    } else if (p) {
+        r->memoryPoolConfig.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
+        r->memoryPoolConfig.address = p->address;
+        r->memoryPoolConfig.releaseThreshold = UINT64_MAX;
+        r->memoryPoolConfig.pool.size = p->size;
+        r->memoryPoolConfig.utilizedSize = p->used;
+    }
+}
+
+static void tell_block(const fake_call *c, const block *b, const pool *p, uint32_t correlation)
+{
+    CUpti_ActivityMemory4 r;
+    const fake_memory *m = c->memory;
+    memset(&r, 0, sizeof r);
+    r.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
+    r.memoryOperationType = m->what == FAKE_FREE ? CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE
+                                                 : CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION;
+    r.memoryKind = b->kind;
+    r.correlationId = correlation;
+    r.address = b->address;
+    r.bytes = b->bytes;
+    r.timestamp = fake_now();
+    r.PC = NONSENSE;
+    r.processId = (uint32_t)getpid();
+    r.deviceId = m->what == FAKE_FREE ? c->device_id : b->device;
+    r.contextId = c->context ? c->context : 1 + c->device_id;
+    r.isAsync = m->pool != 0;
+    r.streamId = r.isAsync ? (c->stream ? c->stream : 7) : CUPTI_INVALID_STREAM_ID;
+    fill_config(&r, m, p);
+    cupti_memory_put(&r, sizeof r, m);
+}
+
+static void tell_pool(const fake_call *c, const pool *p, uint32_t correlation)
+{
+    static const CUpti_ActivityMemoryPoolOperationType types[] = {
+        [FAKE_POOL_CREATE] = CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED,
+        [FAKE_POOL_TRIM] = CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_TRIMMED,
+        [FAKE_POOL_DESTROY] = CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_DESTROYED};
+    CUpti_ActivityMemoryPool3 r;
+    memset(&r, 0, sizeof r);
+    r.kind = CUPTI_ACTIVITY_KIND_MEMORY_POOL;
+    r.memoryPoolOperationType = types[c->memory->what];
+    r.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
+    r.correlationId = correlation;
+    r.processId = (uint32_t)getpid();
+    r.deviceId = p->device;
+    r.minBytesToKeep = c->memory->what == FAKE_POOL_TRIM ? c->memory->bytes : NONSENSE;
+    r.address = p->address;
+    r.size = p->size;
+    r.releaseThreshold = UINT64_MAX;
+    r.timestamp = fake_now();
+    r.utilizedSize = p->used;
+    cupti_memory_put(&r, sizeof r, c->memory);
+}
+
+/* -- what happens -- */
+
+static void allocate(const fake_call *c, uint32_t correlation)
+{
+    const fake_memory *m = c->memory;
+    block *b = block_at(0);
+    pool *p = pool_of(c);
+    if (!m->address || block_at(m->address) || !b) {
+        fake_misused("the script allocates what is allocated");
+        return;
+    }
+    *b = (block){m->address, m->bytes, m->pool,
+                 m->kind ? m->kind : CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, c->device_id};
+    if (p) {
+        p->used += m->bytes;
+        p->size = p->size < rounded(p->used) ? rounded(p->used) : p->size;
+    }
+    tell_block(c, b, p, correlation);
+}
+
+/* Another device's thread may free it: the record has its own device. */
+static void release(const fake_call *c, uint32_t correlation)
+{
+    const fake_memory *m = c->memory;
+    block *b = block_at(m->address);
+    block before = {m->address, m->bytes, 0, CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, c->device_id};
+    if (!b != m->unknown) {
+        fake_misused("the script frees what is not allocated");
+        return;
+    }
+    pool *p = b && b->pool ? pool_at(b->pool) : NULL;
+    if (p)
+        p->used -= b->bytes;
+    tell_block(c, b ? b : &before, p, correlation);
+    if (b)
+        b->address = 0;
+}
+
+static void change_pool(const fake_call *c, uint32_t correlation)
+{
+    const fake_memory *m = c->memory;
+    pool *p = pool_of(c);
+    if (!p)
+        return;
+    uint64_t least = rounded(p->used);
+    if (m->what == FAKE_POOL_TRIM && p->size > m->bytes)
+        p->size = least > m->bytes ? least : rounded(m->bytes);
+    if (m->what == FAKE_POOL_DESTROY && p->used)
+        fake_misused("the script destroys a pool in use");
+    tell_pool(c, p, correlation);
+    if (m->what == FAKE_POOL_DESTROY)
+        p->address = 0;
+}
+
+void fake_tell_memory(const fake_call *c, uint32_t correlation)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (c->memory->what == FAKE_ALLOCATE)
+        allocate(c, correlation);
+    else if (c->memory->what == FAKE_FREE)
+        release(c, correlation);
+    else
+        change_pool(c, correlation);
+    pthread_mutex_unlock(&lock);
 }

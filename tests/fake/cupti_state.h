@@ -41,7 +41,7 @@ void fake_forget_device(void);
 bool fake_is_on(CUpti_ActivityKind kind);
 void fake_put_on_device(const void *record, size_t size);
 
-/* cupti_memory.c */
+/* cupti.c */
 void fake_tell_memory(const fake_call *call, uint32_t correlation);
 void fake_forget_memory(void);
 

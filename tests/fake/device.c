@@ -1,5 +1,5 @@
-/* fake/device.c - the mock of the driver with a device behind it, for programs that know nothing of
- * a script: the tests on a GPU (tests/gpu). libfake-device.so is libfake-cuda.so with this.
+/* fake/device.c - the mock of the driver with a device behind it, for programs that know nothing
+ * of a script: the tests on a GPU (tests/gpu). libfake-device.so is libfake-cuda.so with this.
  *
  * Kernels take their time: spin(ns, to) and those called nccl...(ns) occupy their stream so long,
  * on a clock of the device's own, and what stands behind them on the stream is reached afterwards;
@@ -9,17 +9,19 @@
  *
  * FAKE_DEVICE_FAULT: something is wrong with it, which a test has to find. waits: questions are
  * told as waits, too. late: kernels see another time than events do. push: no context can be made
- * current for a while. elapsed: no time is negative. kernels: CUPTI does not tell of all. clock: it
- * tells of them by another clock. exchange: no thread can say that it takes care of captures.
+ * current for a while. elapsed: no time is negative. kernels: CUPTI does not tell of all. clock:
+ * it tells of them by another clock. exchange: no thread can say that it takes care of captures.
  * plugin: NCCL finds no profiler. */
+#include "device.h"
+#include "driver_state.h"
+
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "device.h"
-#include "driver_state.h"
+/* ---- the device ---- */
 
 enum { FUNCTIONS = 32, KERNELS = 4096, LATENCY_NS = 3000, MHZ = 1500 };
 
@@ -68,7 +70,7 @@ __attribute__((constructor)) static void begin(void)
     fake_tell_begin();
 }
 
-/* ---- devices and contexts ---- */
+/* -- devices and contexts -- */
 
 DRIVER cuDeviceGet(CUdevice *device, int ordinal)
 {
@@ -140,7 +142,7 @@ DRIVER cuCtxSetCurrent(CUcontext c)
     return CUDA_SUCCESS;
 }
 
-/* ---- waiting ---- */
+/* -- waiting -- */
 
 static CUresult wait_for(const stream *s, fake_wait kind)
 {
@@ -194,7 +196,7 @@ DRIVER cuEventElapsedTime_v1(float *ms, CUevent from, CUevent to)
     return code;
 }
 
-/* ---- kernels ---- */
+/* -- kernels -- */
 
 DRIVER cuModuleLoadData(CUmodule *out, const void *text)
 {
@@ -287,7 +289,7 @@ DRIVER cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes)
     return CUDA_SUCCESS;
 }
 
-/* ---- captures and graphs ---- */
+/* -- captures and graphs -- */
 
 DRIVER cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
 {
@@ -394,4 +396,91 @@ DRIVER cuGraphDestroy(CUgraph g)
 {
     fake_graph_destroy(g);
     return CUDA_SUCCESS;
+}
+
+/* ---- memory ---- */
+
+/* The mock's memory pool: blocks of the host's memory, and how much of the device the pool holds,
+ * by pieces, until it is trimmed. */
+
+enum { PIECE = 2097152, BLOCKS = 64 }; /* as fake_cupti.h has it */
+
+static struct {
+    uint64_t address, bytes;
+} blocks[BLOCKS];
+static uint64_t reserved, used;
+
+static uint64_t rounded(uint64_t bytes)
+{
+    return (bytes + PIECE - 1) / PIECE * PIECE;
+}
+
+static int find(uint64_t address)
+{
+    int i = 0;
+    while (i < BLOCKS && blocks[i].address != address)
+        i++;
+    return i;
+}
+
+DRIVER cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
+{
+    (void)device;
+    *out = (CUmemoryPool)(void *)&reserved;
+    return CUDA_SUCCESS;
+}
+
+DRIVER cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream on)
+{
+    void *block = malloc(bytes);
+    int i = find(0);
+    (void)on;
+    if (!block || i == BLOCKS) {
+        free(block);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *out = (CUdeviceptr)(uintptr_t)block;
+    blocks[i].address = *out;
+    blocks[i].bytes = bytes;
+    used += bytes;
+    reserved = rounded(used) > reserved ? rounded(used) : reserved;
+    fake_tell_pool(*out, bytes, false);
+    return CUDA_SUCCESS;
+}
+
+DRIVER cuMemFreeAsync(CUdeviceptr address, CUstream on)
+{
+    int i = find(address);
+    (void)on;
+    if (!address || i == BLOCKS)
+        return CUDA_ERROR_INVALID_VALUE;
+    used -= blocks[i].bytes;
+    blocks[i].address = 0;
+    fake_tell_pool(address, 0, true);
+    free((void *)(uintptr_t)address);
+    return CUDA_SUCCESS;
+}
+
+DRIVER cuMemPoolTrimTo(CUmemoryPool pool, size_t keeps)
+{
+    (void)pool;
+    uint64_t least = rounded(used) > rounded(keeps) ? rounded(used) : rounded(keeps);
+    reserved = reserved < least ? reserved : least;
+    fake_tell_trim(keeps);
+    return CUDA_SUCCESS;
+}
+
+DRIVER cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void *value)
+{
+    (void)pool;
+    if (which != CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT && which != CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+        return CUDA_ERROR_INVALID_VALUE;
+    *(uint64_t *)value = which == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ? reserved : used;
+    return CUDA_SUCCESS;
+}
+
+DRIVER cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void *value)
+{
+    (void)pool, (void)value;
+    return which == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -150,7 +150,7 @@ uint64_t fake_monotonic(void);
 uint64_t fake_device_at(uint64_t monotonic);
 void fake_release(object **objects, unsigned *count);
 
-/* fake/driver_time.c: what the device has done by now; under the lock. */
+/* fake/driver.c: what the device has done by now; under the lock. */
 void fake_go_on(void);
 void fake_push(stream *s, work_item w);
 void fake_live_on(const fake_cuda_time *time);

@@ -1,16 +1,15 @@
-/* fuzz_main.c - runs a fuzz target over files, and over so many spoilt copies of each: FILE ...
+/* fuzz_main.c - runs a target over files, and over so many spoilt copies of each: TARGET FILE...
  * --mutate N
  *
  * The copies are the same every time: a failure is found again by its number.
  */
-#include <stdint.h>
+#include "fuzz.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SIZE_MOST (1 << 20)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint64_t state;
 
@@ -81,7 +80,7 @@ static size_t spoil(uint8_t *data, size_t size)
     }
 }
 
-static int run(const char *path, unsigned long copies)
+static int run(const fuzz_target *target, const char *path, unsigned long copies)
 {
     static uint8_t original[SIZE_MOST], spoilt[SIZE_MOST];
     FILE *file = fopen(path, "rb");
@@ -91,7 +90,7 @@ static int run(const char *path, unsigned long copies)
     }
     size_t size = fread(original, 1, SIZE_MOST, file);
     fclose(file);
-    LLVMFuzzerTestOneInput(original, size);
+    target->run(original, size);
     for (unsigned long i = 0; i < copies && size; i++) {
         size_t length = size;
         memcpy(spoilt, original, size);
@@ -103,7 +102,7 @@ static int run(const char *path, unsigned long copies)
         if (!copy)
             return 1;
         memcpy(copy, spoilt, length);
-        LLVMFuzzerTestOneInput(copy, length);
+        target->run(copy, length);
         free(copy);
     }
     return 0;
@@ -117,8 +116,11 @@ int main(int argc, char **argv)
         copies = strtoul(argv[argc - 1], NULL, 10);
         argc -= 2;
     }
-    for (int i = 1; i < argc; i++, files++)
-        failed |= run(argv[i], copies);
+    const fuzz_target *target = fuzz_targets;
+    while (target->name && (argc < 2 || strcmp(target->name, argv[1]) != 0))
+        target++;
+    for (int i = 2; target->name && i < argc; i++, files++)
+        failed |= run(target, argv[i], copies);
     printf("%d files, %lu spoilt copies of each\n", files, copies);
     return failed || !files;
 }

@@ -1,28 +1,242 @@
-/* A killed run's arena, spoilt: whatever is made of it, it is made without harm, it ends, and every
- * event and head is JSON.
+/* A killed run's arena, spoilt: whatever is made of it, it is made without harm, it ends, and
+ * every event and head is JSON.
  *
- * The input is a list of patches to a real arena (arena.h): which area, where in it, and what goes
- * there. With libFuzzer: ninja -C BUILD tests/fuzz/libfuzzer-salvage (a build with clang). Without:
- * spoil_salvage.c.
- */
-#include "fuzz_salvage.h"
+ * The input is a list of patches to a real arena: which area, where in it, and what goes there.
+ * With libFuzzer: ninja -C BUILD tests/fuzz/libfuzzer-salvage (a build with clang). */
+#include <pk/pk.h>
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
-#include "arena.h"
+#include "core/arena.h"
+#include "core/thread.h"
+#include "history/history.h"
 #include "history/salvage.h"
 #include "live/live.h"
 #include "out/salvage.h"
+#include "session/activity.h"
+#include "session/session.h"
+
+/* ---- a killed run's arena, to be spoilt: a real one, with a few of everything in it ---- */
+
+typedef struct arena_area {
+    size_t at, bytes; /* where what is worth spoiling lies */
+} arena_area;
+
+#define ARENA_AREAS 24
+
+typedef struct arena_copy {
+    int fd; /* a file in memory with the arena in it */
+    char path[40];
+    const uint8_t *original;
+    size_t bytes;
+    arena_area areas[ARENA_AREAS];
+    size_t area_count;
+} arena_copy;
+
+/* ---- the form of a patch ---- */
+
+/* The form of a patch: area, offset (two bytes, low first), kind, and for kinds below 128 up to 16
+ * bytes; for others one of FUZZ_VALUES, (kind - 128) / 2, as 4 or (odd) 8 bytes. An input that
+ * starts with FUZZ_CUT and two bytes first cuts the file; one that starts with FUZZ_SAME first
+ * makes all blocks that an arena can have the first one. */
+
+#define FUZZ_VALUES 16
+#define FUZZ_CUT 0xC0
+#define FUZZ_SAME 0xC1
+
+/* ---- the arena ---- */
+
+#define THREADS 3
+#define MEMORY ((uint64_t)4 << 20)
+
+static pk_region outer = PK_REGION("outer"),
+                 arena_data = PK_REGION_OF(PK_DATA, "data \"quoted\"\n");
+static pk_counter level = PK_COUNTER("level", "items");
+
+static void need(bool true_one, const char *what)
+{
+    if (true_one)
+        return;
+    perror(what);
+    exit(1);
+}
+
+/* Every kind of record, a thread's name, regions left open. */
+static void *record(void *argument)
+{
+    pk_thread_set_name(argument ? "first" : "another thread");
+    pk_region_begin(&outer);
+    for (int i = 0; i < 9; i++) {
+        pk_region_begin(&arena_data);
+        pk_region_add(&arena_data, 4096, (uint64_t)i);
+        pk_region_next(&arena_data, pk_region_variant(&outer, "size", i));
+        pk_region_end(pk_region_variant(&outer, "size", i));
+        pk_counter_set(&level, -1.5 * i);
+        pk_region_mark(&outer);
+        if (argument && i % 3 == 0)
+            pk_step(32);
+    }
+    pk_region_begin(&arena_data);
+    return argument;
+}
+
+static void *record_and_stay(void *all_there)
+{
+    record(NULL);
+    pthread_barrier_wait(all_there);
+    pause();
+    return NULL;
+}
+
+/* And what a device did. */
+static void hand_over(void)
+{
+    const pki_operation operation = {.comm = "world",
+                                     .comm_length = 5,
+                                     .library = "ring",
+                                     .library_length = 4,
+                                     .size = 4,
+                                     .sequence = 1,
+                                     .count = 8};
+    const pki_activity_arg args[] = {{"text", "value", 0}, {"number", NULL, 7}};
+    const pki_track track = {pki_track_device_pid(0), 1, "gpu 0", "stream 7", 1};
+    pki_activity a = {.kind = PKI_ACTIVITY_MEMCPY,
+                      .name = "copy",
+                      .name_length = 4,
+                      .end = 1000,
+                      .operation = &operation,
+                      .args = args,
+                      .arg_count = 2};
+    pthread_mutex_lock(&pki_drain_lock);
+    a.track = pki_track_add(&track);
+    pki_activity_measures(0, true);
+    pki_activity_add(&a);
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
+static void die_amid_a_run(const char *path)
+{
+    pthread_t threads[THREADS];
+    pthread_barrier_t all_there;
+    pthread_barrier_init(&all_there, NULL, THREADS + 1);
+    need(pk_start(pk_options(.trace_path = path, .memory_bytes = MEMORY, .backends = "none",
+                             .history_steps = 4,
+                             .tuning = "ring_records=64,flush_ms=3600000,history_bytes=1M")) ==
+             PK_OK,
+         pk_error_message());
+    record(&outer);
+    pk_comm_start(pk_comm_create("ring", "world", 0, 1, 4), PK_COMM_OP_SEND, PK_COMM_TYPE_BYTE, 9,
+                  0);
+    pk_flush();
+    hand_over();
+    record(&outer);
+    for (int i = 0; i < THREADS; i++)
+        need(pthread_create(&threads[i], NULL, record_and_stay, &all_there) == 0, "a thread");
+    pthread_barrier_wait(&all_there);
+    kill(getpid(), SIGKILL);
+}
+
+static void make(arena_copy *a, const char *folder)
+{
+    char trace[64], path[80];
+    int status;
+    snprintf(trace, sizeof trace, "%s/run.json", folder);
+    snprintf(path, sizeof path, "%s.arena", trace);
+    pid_t child = fork();
+    if (child == 0)
+        die_amid_a_run(trace);
+    need(waitpid(child, &status, 0) == child && WIFSIGNALED(status), "a run that is killed");
+    int fd = open(path, O_RDONLY);
+    struct stat file;
+    need(fd >= 0 && fstat(fd, &file) == 0, path);
+    a->bytes = (size_t)file.st_size;
+    a->original = mmap(NULL, a->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    need(a->original != MAP_FAILED, "the arena");
+    close(fd);
+    unlink(trace);
+    unlink(path);
+}
+
+static void add_area(arena_copy *a, size_t at, size_t bytes)
+{
+    need(a->area_count < ARENA_AREAS && at + bytes <= a->bytes, "an area");
+    a->areas[a->area_count++] = (arena_area){at, bytes};
+}
+
+static void find_areas(arena_copy *a)
+{
+    const pki_arena_header *h = (const pki_arena_header *)a->original;
+    add_area(a, 0, offsetof(pki_arena_header, clock));
+    add_area(a, offsetof(pki_arena_header, clock),
+             offsetof(pki_clock_map, segments) + 4 * sizeof(pki_clock_segment));
+    add_area(a, offsetof(pki_arena_header, blocks), 64);
+    add_area(a, h->output, 256);
+    add_area(a, h->names, 512);
+    need(h->comms != 0, "communicators");
+    add_area(a, h->comms, 2 * sizeof(pki_comms_entry));
+    need(h->live.totals != 0, "distributions");
+    add_area(a, h->live.totals, sizeof(pki_slot));
+    need(h->history != 0, "a history");
+    const pki_history_head *kept = (const pki_history_head *)(a->original + h->history);
+    add_area(a, h->history, sizeof *kept + 2 * sizeof *kept->steps);
+    add_area(a, kept->chunks[0], 2048);
+    need(h->block_count == THREADS + 1, "blocks");
+    for (uint32_t i = 0; i < h->block_count && i < 2; i++) {
+        size_t t = (size_t)h->blocks[i] * PKI_PAGE;
+        add_area(a, t, 2 * PKI_LINE);
+        add_area(a, t + offsetof(pki_thread, taken),
+                 offsetof(pki_thread, deep) - offsetof(pki_thread, taken));
+        add_area(a, t + offsetof(pki_thread, frames), 4 * sizeof(pki_frame));
+        add_area(a, t + offsetof(pki_thread, home), 8 + 4 * sizeof(pki_turn));
+        add_area(a, t + offsetof(pki_thread, turn), 8);
+        add_area(a, t + sizeof(pki_thread), 24 * sizeof(pki_record));
+    }
+}
+
+/* The original bytes again, all of them. */
+static void arena_restore(const arena_copy *a, size_t at, size_t bytes)
+{
+    need(pwrite(a->fd, a->original + at, bytes, (off_t)at) == (ssize_t)bytes, "a memory file");
+}
+
+/* The same one at every call. Ends the process if it cannot be made. */
+static const arena_copy *arena_made(void)
+{
+    static arena_copy a;
+    char folder[] = "/tmp/pk-fuzz-XXXXXX";
+    if (a.original)
+        return &a;
+    need(mkdtemp(folder) != NULL, folder);
+    make(&a, folder);
+    rmdir(folder);
+    a.fd = memfd_create("arena", MFD_CLOEXEC);
+    need(a.fd >= 0, "a memory file");
+    snprintf(a.path, sizeof a.path, "/proc/self/fd/%d", a.fd);
+    arena_restore(&a, 0, a.bytes);
+    find_areas(&a);
+    return &a;
+}
+
+/* ---- what is made of it ---- */
 
 #define PATCHES_MOST 64
 /* Of a document. Events behind the first thousands are of the same blocks again, and what gcc's
- * sanitizer sees has been parsed where there is none: spoil_salvage.c does the same there, and
+ * sanitizer sees has been parsed where there is none: what follows does the same there, and
  * more. */
 #ifdef __SANITIZE_ADDRESS__
 #define PARSED_MOST 50
@@ -184,7 +398,7 @@ static place make_all_blocks_one(const arena_copy *a)
     return (place){0, sizeof *h};
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static int fuzz_salvage(const uint8_t *data, size_t size)
 {
     const arena_copy *a = arena_made();
     place patched[PATCHES_MOST];
@@ -214,3 +428,82 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         arena_restore(a, patched[patches].at, patched[patches].bytes);
     return 0;
 }
+
+#ifdef FUZZ_TARGET /* libFuzzer has a main of its own */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return FUZZ_TARGET(data, size);
+}
+#else
+
+/* ---- every field set to every value that may matter, and many random patches ---- */
+
+/* Every field of a killed run's arena set to every value that may matter, and many random patches;
+ * the same every time. */
+
+static uint64_t chance = 88172645463325252u;
+
+static uint64_t next(void)
+{
+    chance ^= chance << 13;
+    chance ^= chance >> 7;
+    chance ^= chance << 17;
+    return chance;
+}
+
+static unsigned long spoil_fields(const arena_copy *a, size_t stride)
+{
+    unsigned long n = 0;
+    for (size_t area = 0; area < a->area_count; area++)
+        for (size_t at = 0; at < a->areas[area].bytes; at += stride)
+            for (unsigned value = 0; value < 2 * FUZZ_VALUES; value++, n++) {
+                uint8_t patch[] = {(uint8_t)area, (uint8_t)at, (uint8_t)(at >> 8),
+                                   (uint8_t)(128 + value)};
+                fuzz_salvage(patch, sizeof patch);
+            }
+    return n;
+}
+
+static void spoil_at_random(unsigned long times)
+{
+    uint8_t patches[200];
+    for (unsigned long n = 0; n < times; n++) {
+        size_t size = next() % sizeof patches;
+        for (size_t i = 0; i < size; i++)
+            patches[i] = (uint8_t)(next() >> 32);
+        fuzz_salvage(patches, size);
+    }
+}
+
+static void cut(unsigned long times)
+{
+    for (unsigned long n = 0; n < times; n++) {
+        uint8_t patch[] = {FUZZ_CUT, (uint8_t)next(), (uint8_t)next()};
+        fuzz_salvage(patch, sizeof patch);
+    }
+}
+
+static void repeat_a_block(void)
+{
+    uint8_t patch[] = {FUZZ_SAME};
+    fuzz_salvage(patch, sizeof patch);
+}
+
+/* STRIDE TIMES: fields every so many bytes, so many random ones. */
+int main(int argc, char **argv)
+{
+    size_t stride = argc > 1 ? strtoul(argv[1], NULL, 10) : 4;
+    unsigned long times = argc > 2 ? strtoul(argv[2], NULL, 10) : 1000;
+    const arena_copy *a = arena_made();
+    /* Whatever it finds, it ends; by its own time, not by that of a busy machine. */
+    setrlimit(RLIMIT_CPU, &(struct rlimit){280, 280});
+    unsigned long fields = spoil_fields(a, stride ? stride : 4);
+    spoil_at_random(times);
+    cut(times / 10);
+    repeat_a_block();
+    printf("%lu fields spoilt, %lu random patches\n", fields, times);
+    return 0;
+}
+
+#endif

@@ -243,7 +243,7 @@ static const struct CMUnitTest lines_tests[] = {
 
 /* ---- the short ways from a line to its event ---- */
 
-/* The short ways from a line to its event are taken; fuzz_flat.c asks whether they lead to the
+/* The short ways from a line to its event are taken; fuzz_tools.c asks whether they lead to the
  * same place. */
 
 static bool takes(const char *text)
@@ -690,7 +690,7 @@ static const struct CMUnitTest tree_tests[] = {
 
 /* ---- words of JSON ---- */
 
-/* fuzz_flat.c compares what is passed over with what jansson takes. */
+/* fuzz_tools.c compares what is passed over with what jansson takes. */
 
 static void whole_objects_and_others(void **state)
 {

@@ -18,7 +18,8 @@
 /* A trace of five million events is five million small objects, and a tree of allocations for each
  * takes longer than all the rest. So lines are first tried with flat.h, which takes apart what a
  * trace writer usually writes; what it does not know becomes jansson's tree. Whoever asks for
- * members does not see which of the two it was, and gets the same answers (tests/fuzz/fuzz_flat.c).
+ * members does not see which of the two it was, and gets the same answers
+ * (tests/fuzz/fuzz_tools.c).
  */
 
 typedef enum value_type {
