@@ -1,24 +1,28 @@
-/* tools/table.h - numbers for texts: the n-th different text gets n, from 0. */
+/* tools/table.h - numbers for texts, for a command: there is memory, or the command ends. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/text.h"
+#include "memory.h"
 
-#define TABLE_NONE UINT32_MAX
+typedef pki_texts table;
 
-typedef struct table {
-    uint32_t count;
-    char **texts; /* by number */
-    size_t text_room;
-    uint32_t slots; /* a power of two, or 0 */
-    uint32_t *slot; /* number + 1; 0 is free */
-} table;
+#define TABLE_NONE PKI_TEXTS_NONE
 
-void table_finish(table *t);
+static inline void table_finish(table *t)
+{
+    pki_texts_finish(t);
+}
 
 /* The text's number, TABLE_NONE if it is not there. */
-uint32_t table_find(const table *t, const char *text);
+static inline uint32_t table_find(const table *t, const char *text)
+{
+    return pki_texts_find(t, text);
+}
 
 /* The same, new if need be (then it is t->count - 1). */
-uint32_t table_add(table *t, const char *text);
+static inline uint32_t table_add(table *t, const char *text)
+{
+    uint32_t at = pki_texts_add(t, text);
+    memory_needed(at != PKI_TEXTS_NONE);
+    return at;
+}

@@ -200,7 +200,12 @@ bool pki_mem_is_remote(int fd)
     }
 }
 
-/* ---- arrays that grow ---- */
+/* ---- arrays, and such that grow ---- */
+
+void *pki_array_zeroed(size_t count, size_t size)
+{
+    return calloc(PKI_MAX(count, 1), size);
+}
 
 #define ARRAY_FIRST_BYTES 64u
 

@@ -53,7 +53,10 @@ bool pki_mem_is_locking(void);
 /* Is fd on a file system that lives behind a network, where a shared mapping stalls? */
 bool pki_mem_is_remote(int fd);
 
-/* ---- arrays that grow ---- */
+/* ---- arrays, and such that grow ---- */
+
+/* So many elements, zeroed; good for free, also where there are none. NULL without memory. */
+void *pki_array_zeroed(size_t count, size_t size);
 
 /* Sees to it that the array whose address lies at array_of, of elements of that size, has room for
  * so many: at least twice what it had, the new ones zeroed. False without memory: nothing has

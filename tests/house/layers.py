@@ -1,8 +1,8 @@
 """layers.py ROOT - a file includes public headers, its own layer and lower layers; nothing upward.
 
 The layers are docs/design.md's. lib/bench stands on top of all of them as a library of its own, which takes what it
-needs of libpk and of which libpk knows nothing. Backends never include each other; tools see no further than lib/out,
-and lib/bench; examples and public headers know public headers only.
+needs of libpk and of which libpk knows nothing, and lib/job on that. Backends never include each other; tools see no
+further than lib/out, and lib/bench and lib/job; examples and public headers know public headers only.
 """
 
 import glob
@@ -13,15 +13,15 @@ import sys
 import tree
 
 # A subject that goes through several layers has a folder for each: the longest name that fits counts.
-LAYER = {"base": 0, "alloc": 0, "stats": 1, "core": 2, "measure": 3, "out": 3, "history": 3, "capture": 3, "session": 4, "backend": 5, "bench": 6,
+LAYER = {"base": 0, "alloc": 0, "stats": 1, "core": 2, "measure": 3, "out": 3, "history": 3, "capture": 3, "session": 4, "backend": 5, "bench": 6, "job": 7,
          "comm/model": 2, "comm/figures": 3, "comm/live": 4, "comm/plugin": 5}
 # Folders of this layer are one backend each, whatever folders they lie in.
 BACKENDS = LAYER["backend"]
 # Libraries of their own, which know libpk as any program does.
 BESIDE = ("comm/mpi", "comm/nccl")
-# What of the tools is linked into one of them: it has that library's header.
-LINKED = ("tools/job/library/", "comm/mpi")
-TOOLS_SEE = ("base", "stats", "core", "measure", "out", "history", "bench", "comm/model", "comm/figures")
+# What of lib/job is linked into one of them, by its header.
+LINKED = {"comm/mpi": "lib/job/window.h"}
+TOOLS_SEE = ("base", "stats", "core", "measure", "out", "history", "bench", "job", "comm/model", "comm/figures")
 # lib/backend/none.h, which every NAME/none.c consists of, and the shim's, which any may need.
 COMMON = ("none", "shim")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
@@ -64,14 +64,14 @@ def objection(path, target):
         return "a public header includes public headers only"
     if here == "examples" and there != "examples":
         return "an example knows what a user knows: <pk/...>"
-    if path.startswith(LINKED[0]) and its_layer == LINKED[1]:
+    if here == "lib" and target == LINKED.get(layer):
         return None
     if there == "lib" and its_layer in BESIDE:
         return None if layer == its_layer else f"lib/{its_layer} is a library of its own"
     if here == "lib" and layer in BESIDE:
         return f"lib/{layer} knows what a user knows: <pk/...>"
     if here == "tools" and there == "lib" and its_layer not in TOOLS_SEE:
-        return "tools see no further than lib/out and lib/bench"
+        return "tools see no further than lib/out, lib/bench and lib/job"
     if here != "lib":
         return None
     if there != "lib":

@@ -10,7 +10,7 @@ import sys
 import symbols
 import tree
 
-OURS = re.compile(r"^(MPI_[A-Z]\w*|mpi_\w+_|pki_mpi_\w+|pki_job_\w+)$")
+OURS = re.compile(r"^(MPI_[A-Z]\w*|mpi_\w+_|pki_\w+)$")
 MPIS = re.compile(r"^MPI_[A-Z]")
 NEEDED = re.compile(symbols.NEEDED.pattern + r"|^libpk\.so\.|^libmpi")
 

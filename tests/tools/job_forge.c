@@ -275,12 +275,13 @@ static void score_job(const forge *f, job_score *s)
 {
     pki_summary *ranks = calloc(f->ranks, sizeof *ranks);
     bool *culprit = calloc(f->ranks, sizeof *culprit);
-    complaint why = {""};
     pki_job j;
     size_t wrong = 0;
     forge_make(f, ranks, culprit);
-    if (pki_job_of(&j, ranks, f->ranks, &(pki_job_steps){0}, &why)) {
-        pki_job_findings found = pki_job_find(&j);
+    if (pki_job_of(&j, ranks, f->ranks, &(pki_job_steps){0}) == PKI_JOB_MADE) {
+        pki_job_findings found;
+        if (!pki_job_find(&found, &j))
+            abort();
         for (size_t i = 0; i < found.lateness.count; i++)
             score_verdict(&j, &found.lateness.late[i], f, culprit, s, &wrong);
         s->communication += pki_job_communication_share(&found) > PKI_JOB_COMMUNICATION_MOST;

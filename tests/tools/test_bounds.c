@@ -1,5 +1,5 @@
 /* How far two clocks are apart, from forged messages: the truth is always inside what is said. */
-#include "job/clocks/clocks.h"
+#include "job/clocks.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -101,11 +101,10 @@ typedef struct scene {
 static scene *scene_of(const forge *f)
 {
     scene *s = calloc(1, sizeof *s);
-    complaint why = {""};
     pki_summary *ranks = calloc(f->ranks, sizeof *ranks);
     forge_make(f, ranks, s->culprit);
-    assert_true(pki_job_of(&s->j, ranks, f->ranks, &(pki_job_steps){0}, &why));
-    s->found = pki_job_find(&s->j);
+    assert_true(pki_job_of(&s->j, ranks, f->ranks, &(pki_job_steps){0}) == PKI_JOB_MADE);
+    assert_true(pki_job_find(&s->found, &s->j));
     free(ranks);
     return s;
 }
@@ -205,11 +204,11 @@ static void who_costs_next_to_nothing_is_not_accused(void **state)
     assert_int_equal(score_jobs(&f, 5).accused, 0);
 }
 
-static const pki_job_verdict *verdict_of(const pki_job_verdict *all, size_t count, const char *name)
+static const pki_job_verdict *verdict_of(const pki_job_verdicts *v, const char *name)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(all[i].name, name) == 0)
-            return &all[i];
+    for (size_t i = 0; i < v->count; i++)
+        if (strcmp(v->all[i].name, name) == 0)
+            return &v->all[i];
     return NULL;
 }
 
@@ -239,22 +238,20 @@ static void who_is_beyond_the_limit_and_not_late_is_told(void **state)
     forge f = {.ranks = 8, .culprits = 1, .slow = 0.035, .stage = FORGE_LOAD};
     for (f.seed = 1; f.seed <= 60; f.seed++) {
         double by;
-        size_t count;
         f.steps = 10 + f.seed % 8;
         scene *s = scene_of(&f);
-        pki_job_verdict *all = pki_job_verdicts(&s->found, &count);
+        pki_job_verdicts all;
+        assert_true(pki_job_find_verdicts(&all, &s->found));
         bool beyond = is_beyond(s, &by);
-        const pki_job_verdict *unsure = verdict_of(all, count, "not-sure");
+        const pki_job_verdict *unsure = verdict_of(&all, "not-sure");
         assert_true(beyond == (unsure != NULL));
-        assert_false(beyond && verdict_of(all, count, "no-finding"));
+        assert_false(beyond && verdict_of(&all, "no-finding"));
         if (unsure) {
             assert_int_equal(unsure->severity, PKI_NOTE);
             assert_non_null(strstr(unsure->text, pki_figure_percent(by).text));
             told++;
         }
-        for (size_t i = 0; i < count; i++)
-            free(all[i].text);
-        free(all);
+        pki_job_verdicts_finish(&all);
         finish(s);
     }
     print_message("%zu of 60 jobs have one\n", told);
@@ -332,7 +329,8 @@ static size_t slower_of(const forge *before, const forge *now, size_t pairs)
         f.seed += 2 * i;
         g.seed += 2 * i + 1;
         scene *a = scene_of(&f), *b = scene_of(&g);
-        pki_against beside = pki_job_against(&b->j, &a->j, PKI_AGAINST_MARGIN / 100.0);
+        pki_against beside;
+        assert_true(pki_job_against(&beside, &b->j, &a->j, PKI_AGAINST_MARGIN / 100.0));
         slower += beside.slower;
         pki_against_finish(&beside);
         finish(a);
@@ -386,7 +384,8 @@ static void without_processors_nothing_is_slower(void **state)
     for (size_t i = 0; i < 10; i++) {
         f.seed++, g.seed += 2;
         scene *a = scene_of(&f), *b = scene_of(&g);
-        pki_against beside = pki_job_against(&b->j, &a->j, PKI_AGAINST_MARGIN / 100.0);
+        pki_against beside;
+        assert_true(pki_job_against(&beside, &b->j, &a->j, PKI_AGAINST_MARGIN / 100.0));
         assert_true(beside.is_short && !beside.slower && beside.without[0] >= 0.05);
         assert_true(beside.count > 4 && beside.rows[0].decision.change == PKI_UNSURE);
         assert_true(beside.rows[0].decision.interval.low < beside.rows[0].decision.ratio);
@@ -418,12 +417,11 @@ static void blocks_of_other_lengths_are_joined(void **state)
     f.ranks = 8;
     pki_summary ranks[8];
     bool culprit[8];
-    complaint why = {""};
     pki_job j;
     forge_make(&f, ranks, culprit);
     join_blocks(&ranks[3]);
     join_blocks(&ranks[5]);
-    assert_true(pki_job_of(&j, ranks, 8, &(pki_job_steps){0}, &why));
+    assert_true(pki_job_of(&j, ranks, 8, &(pki_job_steps){0}) == PKI_JOB_MADE);
     const pki_job_loop *loop = pki_job_usual(&j);
     assert_int_equal(loop->block_count, 25);
     for (size_t i = 0; i < 25 * 8; i++)
@@ -438,15 +436,15 @@ static void a_rank_that_ends_early_costs_its_own_steps(void **state)
     f.ranks = 8;
     pki_summary ranks[8];
     bool culprit[8];
-    complaint why = {""};
     pki_job j;
     forge_make(&f, ranks, culprit);
     ranks[2].stages.loops->number_count = 20 * ranks[2].stages.width;
     ranks[2].run.complete = false;
     pki_summary_finish(&ranks[6]);
     ranks[6] = ranks[7];
-    assert_true(pki_job_of(&j, ranks, 7, &(pki_job_steps){0}, &why));
-    pki_job_findings found = pki_job_find(&j);
+    assert_true(pki_job_of(&j, ranks, 7, &(pki_job_steps){0}) == PKI_JOB_MADE);
+    pki_job_findings found;
+    assert_true(pki_job_find(&found, &j));
     assert_int_equal(pki_job_usual(&j)->block_count, 50);
     assert_true(pki_job_usual(&j)->steps[pki_job_cell(&j, 19, 2)] == 1);
     assert_true(pki_job_usual(&j)->steps[pki_job_cell(&j, 20, 2)] == 0);
@@ -467,14 +465,14 @@ static void damaged_stages_are_no_stages(void **state)
     f.ranks = 4;
     pki_summary ranks[4];
     bool culprit[4];
-    complaint why = {""};
     pki_job j;
     forge_make(&f, ranks, culprit);
     ranks[1].stages.width = 3;
     ranks[2].stages.loops->number_count = 7;
     ranks[3].stages.width = UINT64_MAX;
-    assert_true(pki_job_of(&j, ranks, 4, &(pki_job_steps){0}, &why));
-    pki_job_findings found = pki_job_find(&j);
+    assert_true(pki_job_of(&j, ranks, 4, &(pki_job_steps){0}) == PKI_JOB_MADE);
+    pki_job_findings found;
+    assert_true(pki_job_find(&found, &j));
     assert_int_equal(found.lateness.count, 0);
     pki_job_findings_finish(&found);
     pki_job_finish(&j);
@@ -578,12 +576,11 @@ static void make_ranks(pki_summary *ranks, double faster)
 static pki_job make(double faster)
 {
     pki_job j;
-    complaint why = {""};
     pki_job_steps steps = {0};
     pki_summary ranks[RANKS];
     make_ranks(ranks, faster);
-    if (!pki_job_of(&j, ranks, RANKS, &steps, &why))
-        fail_msg("%s", why.text);
+    if (pki_job_of(&j, ranks, RANKS, &steps) != PKI_JOB_MADE)
+        fail_msg("no job");
     return j;
 }
 
@@ -619,13 +616,13 @@ static void events_are_those_of_all_calls(void **state)
     pki_job_finish(&j);
 }
 
-static char *printed(void (*print)(const pki_job *, FILE *), const pki_job *j)
+static char *printed(bool (*print)(const pki_job *, FILE *), const pki_job *j)
 {
     char *text = NULL;
     size_t size;
     FILE *to = open_memstream(&text, &size);
     assert_non_null(to);
-    print(j, to);
+    assert_true(print(j, to));
     fclose(to);
     return text;
 }
@@ -671,7 +668,8 @@ static void before_and_after(void **state)
     static const double faster[] = {1.005, 1.1};
     for (int i = 0; i < 2; i++) {
         pki_job before = make(1), now = make(faster[i]);
-        pki_against a = pki_job_against(&now, &before, 0.03);
+        pki_against a;
+        assert_true(pki_job_against(&a, &now, &before, 0.03));
         const pki_against_event *work = event_of(&a, "work", PKI_FIGURE_IPC);
         assert_true(work && work->before < work->now && work->differs == (i == 1));
         assert_false(event_of(&a, "alone", PKI_FIGURE_IPC)->differs);
@@ -708,11 +706,12 @@ static void a_ranks_file_has_them(void **state)
     assert_int_equal(fclose(file), 0);
     complaint why = {""};
     if (!job_load(path, keep, &back, &why))
-        fail_msg("%s", why.text);
+        fail_msg("no job");
     unlink(path);
     assert_int_equal(back.events.row_count, 1);
     expect_near(back.events.rows[0].ratio[PKI_EVENT_IPC], 3);
-    pki_job_spent spent = pki_job_spent_of(&back);
+    pki_job_spent spent;
+    assert_true(pki_job_spent_of(&spent, &back));
     assert_true(spent.of[PKI_JOB_ON_DEVICES] == 3000 && spent.of[PKI_JOB_TAKEN] == 4000);
     pki_job_spent_finish(&spent);
     pki_summary_finish(&back);
@@ -746,11 +745,10 @@ static int forge_job(void **state)
         .seed = 7, .ranks = JOB_LINKS_RANKS, .steps = STEPS, .slow = 0.08, .culprits = 1};
     static pki_summary ranks[JOB_LINKS_RANKS];
     static bool culprits[JOB_LINKS_RANKS];
-    complaint why = {""};
     forge_make(&f, ranks, culprits);
     while (!culprits[culprit])
         culprit++;
-    return pki_job_of(&made, ranks, JOB_LINKS_RANKS, &(pki_job_steps){0}, &why) ? 0 : -1;
+    return pki_job_of(&made, ranks, JOB_LINKS_RANKS, &(pki_job_steps){0}) == PKI_JOB_MADE ? 0 : -1;
 }
 
 static int forget_job(void **state)
@@ -763,7 +761,8 @@ static int forget_job(void **state)
 static void without_links_it_is_late(void **state)
 {
     (void)state;
-    pki_job_lateness l = pki_job_find_late(&made, NULL);
+    pki_job_lateness l;
+    assert_true(pki_job_find_late(&l, &made, NULL));
     assert_int_equal(l.count, 1);
     assert_int_equal(l.late[0].rank, culprit);
     excess = l.late[0].excess * STEPS;
@@ -783,7 +782,9 @@ static pki_job_lateness late_beside(size_t from, size_t to, double cost, bool sl
          .slow = slow},
         {.from = to, .to = from, .transfer = 1e3, .usual = 1e3, .messages = STEPS}};
     pki_job_waits waits = {.links = links, .link_count = 2};
-    return pki_job_find_late(&made, &waits);
+    pki_job_lateness l;
+    assert_true(pki_job_find_late(&l, &made, &waits));
+    return l;
 }
 
 static void assert_late(pki_job_lateness l, bool late)

@@ -1,6 +1,5 @@
 /* pk job of ranks that share processors, and of many that are late. */
 #include "job_forge.h"
-#include "memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,21 +107,20 @@ static void seats_tell_a_late_rank_from_a_slow_processor(void **state)
 
 static size_t count_verdicts(const forge *f, const char *name)
 {
-    complaint why = {""};
     bool culprit[8];
     pki_job j;
-    size_t count, found = 0;
+    size_t found = 0;
     pki_summary *ranks = calloc(f->ranks, sizeof *ranks);
     forge_make(f, ranks, culprit);
-    assert_true(pki_job_of(&j, ranks, f->ranks, &(pki_job_steps){0}, &why));
+    assert_true(pki_job_of(&j, ranks, f->ranks, &(pki_job_steps){0}) == PKI_JOB_MADE);
     free(ranks);
-    pki_job_findings all = pki_job_find(&j);
-    pki_job_verdict *said = pki_job_verdicts(&all, &count);
-    for (size_t i = 0; i < count; i++) {
-        found += strcmp(said[i].name, name) == 0;
-        free(said[i].text);
-    }
-    free(said);
+    pki_job_findings all;
+    assert_true(pki_job_find(&all, &j));
+    pki_job_verdicts said;
+    assert_true(pki_job_find_verdicts(&said, &all));
+    for (size_t i = 0; i < said.count; i++)
+        found += strcmp(said.all[i].name, name) == 0;
+    pki_job_verdicts_finish(&said);
     pki_job_findings_finish(&all);
     pki_job_finish(&j);
     return found;
@@ -162,13 +160,14 @@ static void late_beyond_what_the_processor_explains(void **state)
 
 static pki_job_findings find(const forge *f, pki_job *j)
 {
-    complaint why = {""};
     bool culprit[8];
     pki_summary *ranks = calloc(f->ranks, sizeof *ranks);
     forge_make(f, ranks, culprit);
-    assert_true(pki_job_of(j, ranks, f->ranks, &(pki_job_steps){0}, &why));
+    assert_true(pki_job_of(j, ranks, f->ranks, &(pki_job_steps){0}) == PKI_JOB_MADE);
     free(ranks);
-    return pki_job_find(j);
+    pki_job_findings found;
+    assert_true(pki_job_find(&found, j));
+    return found;
 }
 
 static void a_slow_processor_is_said(void **state)
@@ -213,7 +212,6 @@ static void with_a_processor_each_both_are_said(void **state)
 static size_t late_if(double link, double running)
 {
     forge f = crowded;
-    complaint why = {""};
     bool culprit[8];
     pki_job j;
     f.culprits = 1;
@@ -227,9 +225,10 @@ static size_t late_if(double link, double running)
                              .running = (uint64_t)((double)p->observed * running),
                              .ready = p->observed / 4};
     }
-    assert_true(pki_job_of(&j, ranks, f.ranks, &(pki_job_steps){0}, &why));
+    assert_true(pki_job_of(&j, ranks, f.ranks, &(pki_job_steps){0}) == PKI_JOB_MADE);
     free(ranks);
-    pki_job_lateness l = pki_job_find_late(&j, NULL);
+    pki_job_lateness l;
+    assert_true(pki_job_find_late(&l, &j, NULL));
     size_t count = l.count;
     pki_job_lateness_finish(&l);
     pki_job_finish(&j);
@@ -255,7 +254,6 @@ static void ranks_that_spin_are_judged_by_what_they_compute(void **state)
 static size_t roles_if(const char *name, uint32_t kind)
 {
     forge f = {.seed = 730, .ranks = 8, .steps = 50};
-    complaint why = {""};
     bool culprit[8];
     pki_job j;
     pki_summary *ranks = calloc(f.ranks, sizeof *ranks);
@@ -265,9 +263,10 @@ static size_t roles_if(const char *name, uint32_t kind)
         free(of->name);
         *of = (pki_stage_row){strdup(name), kind};
     }
-    assert_true(pki_job_of(&j, ranks, f.ranks, &(pki_job_steps){0}, &why));
+    assert_true(pki_job_of(&j, ranks, f.ranks, &(pki_job_steps){0}) == PKI_JOB_MADE);
     free(ranks);
-    pki_job_lateness l = pki_job_find_late(&j, NULL);
+    pki_job_lateness l;
+    assert_true(pki_job_find_late(&l, &j, NULL));
     size_t roles = l.roles;
     pki_job_lateness_finish(&l);
     pki_job_finish(&j);
@@ -287,27 +286,25 @@ static void the_host_is_said(void **state)
 {
     (void)state;
     forge f = crowded;
-    complaint why = {""};
     bool culprit[8];
     pki_job j;
     f.per_host = 4;
     pki_summary *ranks = calloc(f.ranks, sizeof *ranks);
     forge_make(&f, ranks, culprit);
-    assert_true(pki_job_of(&j, ranks, f.ranks, &(pki_job_steps){0}, &why));
+    assert_true(pki_job_of(&j, ranks, f.ranks, &(pki_job_steps){0}) == PKI_JOB_MADE);
     free(ranks);
-    pki_job_findings found = pki_job_find(&j);
+    pki_job_findings found;
+    assert_true(pki_job_find(&found, &j));
     assert_int_equal(found.crowd_count, 2);
     const pki_job_crowd *c = &found.crowds[1];
     assert_string_equal(j.hosts.texts[c->host], "node1");
     assert_int_equal(c->ranks, 4);
     assert_true(c->least > 0 && c->least < c->most && c->most < 1 && c->most_rank >= 4);
-    size_t count;
-    pki_job_verdict *all = pki_job_verdicts(&found, &count);
-    assert_string_equal(all[0].name, "no-processor");
-    assert_non_null(strstr(all[0].text, "Host node0: its 4 ranks"));
-    for (size_t i = 0; i < count; i++)
-        free(all[i].text);
-    free(all);
+    pki_job_verdicts v;
+    assert_true(pki_job_find_verdicts(&v, &found));
+    assert_string_equal(v.all[0].name, "no-processor");
+    assert_non_null(strstr(v.all[0].text, "Host node0: its 4 ranks"));
+    pki_job_verdicts_finish(&v);
     pki_job_findings_finish(&found);
     pki_job_finish(&j);
 }
@@ -342,21 +339,21 @@ static pki_job_findings found_late(pki_job *j, const size_t *stages, size_t coun
     pki_job_findings f = {.of = j};
     j->rank_count = RANKS;
     j->world = RANKS;
-    j->ranks = memory_zeroed(RANKS, sizeof *j->ranks);
+    j->ranks = calloc(RANKS, sizeof *j->ranks);
     j->stage_count = STAGES;
-    j->stages = memory_zeroed(STAGES, sizeof *j->stages);
+    j->stages = calloc(STAGES, sizeof *j->stages);
     for (int i = 0; i < STAGES; i++) {
         char name[] = {(char)('A' + i), '\0'};
-        j->stages[i].name = memory_copy(name);
+        j->stages[i].name = strdup(name);
     }
-    table_add(&j->hosts, "left");
-    table_add(&j->hosts, "right");
+    pki_texts_add(&j->hosts, "left");
+    pki_texts_add(&j->hosts, "right");
     f.lateness.count = count;
     f.lateness.cost = 5e6;
-    f.lateness.late = memory_zeroed(count, sizeof *f.lateness.late);
+    f.lateness.late = calloc(count, sizeof *f.lateness.late);
     for (size_t i = 0; i < RANKS; i++) {
         j->ranks[i].rank = (int32_t)i;
-        j->ranks[i].path = memory_copy("");
+        j->ranks[i].path = strdup("");
     }
     for (size_t i = 0; i < count; i++)
         f.lateness.late[i] = (pki_job_late){.rank = i,
@@ -376,13 +373,6 @@ static void finish(pki_job *j, pki_job_findings *f)
     pki_job_finish(j);
 }
 
-static void forget(pki_job_verdict *all, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free(all[i].text);
-    free(all);
-}
-
 static void assert_says(const pki_job_verdict *v, const char *name, const char *text)
 {
     assert_string_equal(v->name, name);
@@ -394,13 +384,14 @@ static void few_are_named_each(void **state)
 {
     (void)state;
     pki_job j = {0};
-    size_t count, stages[PKI_JOB_LATE_SAID] = {0};
+    size_t stages[PKI_JOB_LATE_SAID] = {0};
     pki_job_findings f = found_late(&j, stages, PKI_JOB_LATE_SAID);
-    pki_job_verdict *said = pki_job_grouped_verdicts(&f, &count);
-    assert_int_equal(count, PKI_JOB_LATE_SAID);
-    for (size_t i = 0; i < count; i++)
-        assert_string_equal(said[i].name, "late-rank");
-    forget(said, count);
+    pki_job_verdicts said;
+    assert_true(pki_job_group_verdicts(&said, &f));
+    assert_int_equal(said.count, PKI_JOB_LATE_SAID);
+    for (size_t i = 0; i < said.count; i++)
+        assert_string_equal(said.all[i].name, "late-rank");
+    pki_job_verdicts_finish(&said);
     finish(&j, &f);
 }
 
@@ -409,25 +400,25 @@ static void many_are_said_by_stage(void **state)
     (void)state;
     pki_job j = {0};
     const size_t stages[] = {3, 0, 0, 1, 0, 1, 0, 2};
-    size_t count;
     pki_job_findings f = found_late(&j, stages, 8);
-    pki_job_verdict *said = pki_job_grouped_verdicts(&f, &count);
-    assert_int_equal(count, 5);
-    assert_says(&said[0], "late-ranks",
+    pki_job_verdicts said;
+    assert_true(pki_job_group_verdicts(&said, &f));
+    assert_int_equal(said.count, 5);
+    assert_says(&said.all[0], "late-ranks",
                 "4 ranks of 2 hosts take 44.0 % to 49.0 % longer than the others for the same work,"
                 " most of it in A. Most of all host right, rank 1: 1.00 ms per step. Ranks 1-2, 4,"
                 " 6.");
-    assert_says(&said[1], "late-ranks", "2 ranks of host right take 45.0 % to 47.0 %");
-    assert_says(&said[2], "late-rank", "Rank 0 (host left)");
-    assert_says(&said[3], "late-rank", "Rank 7 (host right)");
-    assert_says(&said[4], "late-ranks",
+    assert_says(&said.all[1], "late-ranks", "2 ranks of host right take 45.0 % to 47.0 %");
+    assert_says(&said.all[2], "late-rank", "Rank 0 (host left)");
+    assert_says(&said.all[3], "late-rank", "Rank 7 (host right)");
+    assert_says(&said.all[4], "late-ranks",
                 "All 8 that are late together make the job's steps 5.00 ms longer.");
-    forget(said, count);
-    said = pki_job_verdicts(&f, &count);
-    assert_int_equal(count, 8);
-    for (size_t i = 0; i < count; i++)
-        assert_string_equal(said[i].name, "late-rank");
-    forget(said, count);
+    pki_job_verdicts_finish(&said);
+    assert_true(pki_job_find_verdicts(&said, &f));
+    assert_int_equal(said.count, 8);
+    for (size_t i = 0; i < said.count; i++)
+        assert_string_equal(said.all[i].name, "late-rank");
+    pki_job_verdicts_finish(&said);
     finish(&j, &f);
 }
 
@@ -437,14 +428,14 @@ static void small_stages_are_said_as_one(void **state)
     (void)state;
     pki_job j = {0};
     const size_t stages[] = {0, 0, 1, 1, 2, 2, 3, 4, STAGES};
-    size_t count;
     pki_job_findings f = found_late(&j, stages, 9);
-    pki_job_verdict *said = pki_job_grouped_verdicts(&f, &count);
-    assert_int_equal(count, 5);
-    assert_says(&said[0], "late-ranks", "most of it in A");
-    assert_says(&said[3], "late-ranks", "3 ranks of 2 hosts take 42.0 % to 44.0 %");
-    assert_says(&said[3], "late-ranks", "most of it in 3 other stages");
-    forget(said, count);
+    pki_job_verdicts said;
+    assert_true(pki_job_group_verdicts(&said, &f));
+    assert_int_equal(said.count, 5);
+    assert_says(&said.all[0], "late-ranks", "most of it in A");
+    assert_says(&said.all[3], "late-ranks", "3 ranks of 2 hosts take 42.0 % to 44.0 %");
+    assert_says(&said.all[3], "late-ranks", "most of it in 3 other stages");
+    pki_job_verdicts_finish(&said);
     finish(&j, &f);
 }
 
@@ -453,15 +444,16 @@ static void hosts_are_said_together(void **state)
     (void)state;
     pki_job j = {0};
     const size_t stages[] = {0, 0, 0, 0, 0, 0, 0, 0};
-    size_t count;
     pki_job_findings f = found_late(&j, stages, 8);
     f.lateness.late[2].host = f.lateness.late[3].host = true;
-    pki_job_verdict *said = pki_job_grouped_verdicts(&f, &count);
-    assert_int_equal(count, 3);
-    assert_says(&said[0], "late-hosts", "2 hosts, all ranks of each, take 47.0 % to 48.0 % longer");
-    assert_says(&said[0], "late-hosts", "Most of all host left: ");
-    assert_says(&said[1], "late-ranks", "6 ranks of 2 hosts");
-    forget(said, count);
+    pki_job_verdicts said;
+    assert_true(pki_job_group_verdicts(&said, &f));
+    assert_int_equal(said.count, 3);
+    assert_says(&said.all[0], "late-hosts",
+                "2 hosts, all ranks of each, take 47.0 % to 48.0 % longer");
+    assert_says(&said.all[0], "late-hosts", "Most of all host left: ");
+    assert_says(&said.all[1], "late-ranks", "6 ranks of 2 hosts");
+    pki_job_verdicts_finish(&said);
     finish(&j, &f);
 }
 

@@ -14,7 +14,7 @@
 
 #include <pk/comm.h>
 
-#include "comm/mpi/stragglers_window.h"
+#include "job/window.h"
 #include "job/verdicts/verdicts.h"
 
 /* ---- who waited for whom ---- */
@@ -103,11 +103,10 @@ static pki_partner_row *partners(size_t rank, size_t count)
 
 static void find(uint64_t one_in)
 {
-    complaint why = {""};
     if (one_in)
         make(one_in);
-    pki_job_of(&w.all, w.ranks, RANKS, &(pki_job_steps){0}, &why); /* without steps it says so */
-    w.waits = pki_job_find_waits(&w.all);
+    assert_int_equal(pki_job_of(&w.all, w.ranks, RANKS, &(pki_job_steps){0}), PKI_JOB_MADE);
+    assert_true(pki_job_find_waits(&w.waits, &w.all));
 }
 
 static void end(void)
@@ -455,7 +454,7 @@ static void what_the_scheduler_explains_is_no_link(void **state)
     for (size_t r = 0; r < RANKS; r++)
         w.all.ranks[r].processor = (pki_processor){100 * MS, 60 * MS, 10 * MS};
     pki_job_waits_finish(&w.waits);
-    w.waits = pki_job_find_waits(&w.all);
+    assert_true(pki_job_find_waits(&w.waits, &w.all));
     assert_false(w.waits.links[0].slow);
     end();
 }
@@ -494,7 +493,7 @@ static void the_way_between_hosts_is_no_slow_link(void **state)
     for (size_t r = 4; r < RANKS; r++)
         w.all.ranks[r].host = 1;
     pki_job_waits_finish(&w.waits);
-    w.waits = pki_job_find_waits(&w.all);
+    assert_true(pki_job_find_waits(&w.waits, &w.all));
     for (size_t i = 0; i < w.waits.link_count; i++)
         assert_false(w.waits.links[i].slow);
     end();
@@ -515,7 +514,8 @@ static void a_matrix_of_all_ranks(void **state)
         .rank = 0, .sent = 9, .sent_bytes = 90, .received = 4, .received_bytes = 40};
     *partners(2, 1) = (pki_partner_row){.rank = 0, .received = 2, .received_bytes = 20};
     find(0);
-    pki_job_exchange e = pki_job_find_exchange(&w.all);
+    pki_job_exchange e;
+    assert_true(pki_job_find_exchange(&e, &w.all));
     assert_int_equal(e.pair_count, 3);
     assert_true(e.pairs[0].from == 0 && e.pairs[0].to == 1 && e.pairs[0].bytes == 40);
     assert_true(e.pairs[1].from == 0 && e.pairs[1].to == 2 && e.pairs[1].messages == 2);
@@ -559,7 +559,7 @@ typedef struct run {
     pki_summary *all;
     bool *culprit;
     pk_job_steps_ *given;
-    pki_straggler_window *window;
+    pki_job_window *window;
     pk_job_word_ word;
 } run;
 
@@ -581,7 +581,7 @@ static run stragglers_begin(const forge *f)
     char *hosts = calloc(f->ranks, PKI_WINDOW_HOST);
     for (size_t i = 0; i < f->ranks; i++)
         snprintf(hosts + i * PKI_WINDOW_HOST, PKI_WINDOW_HOST, "%s", r.all[i].run.host);
-    r.window = pki_mpi_window_create((int32_t)f->ranks, hosts);
+    r.window = pki_job_window_create((int32_t)f->ranks, hosts);
     r.given = calloc(f->ranks, sizeof *r.given);
     free(hosts);
     assert_non_null(r.window);
@@ -595,7 +595,7 @@ static void finish(run *r)
     free(r->all);
     free(r->culprit);
     free(r->given);
-    pki_mpi_window_destroy(r->window);
+    pki_job_window_destroy(r->window);
 }
 
 static void give(const run *r, size_t rank, size_t step)
@@ -627,15 +627,15 @@ static void give(const run *r, size_t rank, size_t step)
 
 static void judge(run *r)
 {
-    pki_mpi_window_add(r->window, r->given);
-    assert_true(pki_mpi_window_judge(r->window, &r->word));
+    pki_job_window_add(r->window, r->given);
+    assert_true(pki_job_window_judge(r->window, &r->word));
     r->at++;
 }
 
 /* Of what there is already. */
 static void judge_again(run *r)
 {
-    assert_true(pki_mpi_window_judge(r->window, &r->word));
+    assert_true(pki_job_window_judge(r->window, &r->word));
 }
 
 static void next(run *r)
@@ -862,7 +862,6 @@ static void on_a_crowded_host_as_pk_job(void **state)
             .uneven = seed <= 6 ? 0 : 0.27, /* which hides who is late, if seats are not told */
             .seated = true,
             .told = true};
-        complaint why = {""};
         pki_job j;
         run r = stragglers_begin(&f);
         for (size_t i = 0; i < r.ranks; i++) {
@@ -872,8 +871,10 @@ static void on_a_crowded_host_as_pk_job(void **state)
         while (r.at < f.steps)
             next(&r);
         judge_again(&r);
-        assert_true(pki_job_of(&j, r.all, r.ranks, &(pki_job_steps){.given = false}, &why));
-        pki_job_lateness l = pki_job_find_late(&j, NULL);
+        assert_true(pki_job_of(&j, r.all, r.ranks, &(pki_job_steps){.given = false}) ==
+                    PKI_JOB_MADE);
+        pki_job_lateness l;
+        assert_true(pki_job_find_late(&l, &j, NULL));
         assert_int_equal(r.word.count, l.count);
         for (size_t i = 0; i < r.word.count; i++)
             assert_true(is_found(&l, r.word.late[i].rank));

@@ -2,6 +2,7 @@
 
 #include "ways.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
@@ -72,6 +73,7 @@ static bool fails(void)
         return false;
     }
     failed = true;
+    errno = ENOMEM;
     left = once ? -1 : 0;
     return true;
 }

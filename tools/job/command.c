@@ -10,6 +10,7 @@
 #include "job/input.h"
 #include "job/verdicts/verdicts.h"
 #include "job/forms/forms.h"
+#include "memory.h"
 #include "read/json.h"
 
 typedef struct wish {
@@ -88,7 +89,8 @@ static int write_page(const void *of, FILE *file)
 static bool print_page(const wish *w, const pki_job_findings *found, const pki_against *a)
 {
     complaint why = {""};
-    pki_job_page page = pki_job_page_of(found, w->html);
+    pki_job_page page;
+    memory_needed(pki_job_page_of(&page, found, w->html));
     page.against = a;
     page.other = other_of(w);
     bool done = html_write_file(w->html, write_page, &page, &why);
@@ -101,14 +103,15 @@ static bool print_page(const wish *w, const pki_job_findings *found, const pki_a
 /* a: NULL, or beside what. */
 static int print_findings(const wish *w, const pki_job *j, const pki_against *a)
 {
-    pki_job_findings found = pki_job_find(j);
+    pki_job_findings found;
     bool done = true;
+    memory_needed(pki_job_find(&found, j));
     if (w->html)
         done = print_page(w, &found, a);
     else if (w->json)
-        pki_job_print_json(&found, a, other_of(w), stdout);
+        memory_needed(pki_job_print_json(&found, a, other_of(w), stdout));
     else
-        pki_job_print_text(&found, stdout);
+        memory_needed(pki_job_print_text(&found, stdout));
     if (a && !w->json && !w->html)
         pki_against_text(a, other_of(w), stdout);
     pki_job_findings_finish(&found);
@@ -124,7 +127,8 @@ static int print_against(const wish *w, const pki_job *j)
     int status = EXIT_OK;
     if (job_read(&before, paths, path ? 1 : w->files.count, &w->against_steps, &why)) {
         double margin = w->margin ? w->margin : PKI_AGAINST_MARGIN;
-        pki_against a = pki_job_against(j, &before, margin / 100);
+        pki_against a;
+        memory_needed(pki_job_against(&a, j, &before, margin / 100));
         status = print_findings(w, j, &a);
         pki_against_finish(&a);
     } else {

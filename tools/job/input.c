@@ -18,6 +18,7 @@
 #include "read/scan.h"
 #include "read/source.h"
 #include "recover/recover.h"
+#include "table.h"
 
 /* ---- one file ---- */
 
@@ -244,12 +245,17 @@ static unsigned char type_of(const struct dirent *entry, const char *path)
     return S_ISDIR(about.st_mode) ? DT_DIR : S_ISREG(about.st_mode) ? DT_REG : DT_UNKNOWN;
 }
 
-static void look_into(const char *path, unsigned depth, table *files, table *notes)
+static void note(pki_job_reading *all, const char *path, const char *what)
+{
+    memory_needed(pki_job_note(all, path, what));
+}
+
+static void look_into(const char *path, unsigned depth, table *files, pki_job_reading *all)
 {
     struct dirent **entries;
     int count = scandir(path, &entries, visible, alphasort);
     if (count < 0) {
-        pki_job_note(notes, path, strerror(errno));
+        note(all, path, strerror(errno));
         return;
     }
     for (int i = 0; i < count; i++) {
@@ -257,7 +263,7 @@ static void look_into(const char *path, unsigned depth, table *files, table *not
         bool fits = snprintf(inner, sizeof inner, "%s/%s", path, entries[i]->d_name) < PATH_MAX;
         unsigned char type = fits ? type_of(entries[i], inner) : DT_UNKNOWN;
         if (type == DT_DIR && depth < DEEPEST)
-            look_into(inner, depth + 1, files, notes);
+            look_into(inner, depth + 1, files, all);
         else if (type == DT_REG && may_be_one(entries[i]->d_name))
             table_add(files, inner);
         free(entries[i]);
@@ -265,28 +271,18 @@ static void look_into(const char *path, unsigned depth, table *files, table *not
     free(entries);
 }
 
-static void list_files(char **paths, size_t count, table *files, table *notes)
+static void list_files(char **paths, size_t count, table *files, pki_job_reading *all)
 {
     for (size_t i = 0; i < count; i++) {
         struct stat about;
         if (stat(paths[i], &about) == 0 && S_ISDIR(about.st_mode))
-            look_into(paths[i], 0, files, notes);
+            look_into(paths[i], 0, files, all);
         else
             table_add(files, paths[i]);
     }
 }
 
 /* ---- all of them ---- */
-
-static bool add_life(pki_job *j, const char *path)
-{
-    pki_job_life life;
-    if (!pki_job_life_read(path, &life))
-        return false;
-    j->lives = memory_resized(j->lives, (j->life_count + 1) * sizeof *j->lives);
-    j->lives[j->life_count++] = life;
-    return true;
-}
 
 typedef struct file {
     pki_job_reading *of;
@@ -296,7 +292,7 @@ typedef struct file {
 static void take_rank(void *user, size_t part, pki_summary *s)
 {
     const file *f = user;
-    pki_job_reading_add(f->of, f->path, part, s);
+    memory_needed(pki_job_reading_add(f->of, f->path, part, s));
 }
 
 static void load_again(const char *path, pki_job_take *take, void *user)
@@ -305,18 +301,40 @@ static void load_again(const char *path, pki_job_take *take, void *user)
     job_load(path, take, user, &ignored);
 }
 
+static void read_file(pki_job *j, pki_job_reading *all, const char *path)
+{
+    complaint own = {""};
+    file f = {all, path};
+    bool is_life = false;
+    if (job_load(path, take_rank, &f, &own))
+        return;
+    memory_needed(pki_job_life_add(j, path, &is_life));
+    if (!is_life)
+        note(all, path, own.text);
+}
+
+static bool explain(const pki_job *j, pki_job_made made, const pki_job_steps *steps, complaint *why)
+{
+    memory_needed(made != PKI_JOB_NO_MEMORY);
+    if (made == PKI_JOB_NO_RANKS)
+        complaint_set(why, "%s",
+                      j->notes.count ? j->notes.texts[0]
+                                     : "there is no file of a run in what was named");
+    if (made == PKI_JOB_NO_STEPS)
+        complaint_set(why, "no rank has a block of steps within %llu-%llu",
+                      (unsigned long long)steps->first, (unsigned long long)steps->last);
+    return made == PKI_JOB_MADE;
+}
+
 bool job_read(pki_job *j, char **paths, size_t count, const pki_job_steps *steps, complaint *why)
 {
     table files = {0};
     pki_job_reading *all = pki_job_reading_begin(j, load_again);
-    list_files(paths, count, &files, &j->notes);
-    for (uint32_t i = 0; i < files.count; i++) {
-        complaint own = {""};
-        file f = {all, files.texts[i]};
-        if (!job_load(f.path, take_rank, &f, &own) && !add_life(j, f.path))
-            pki_job_note(&j->notes, f.path, own.text);
-    }
+    memory_needed(all);
+    list_files(paths, count, &files, all);
+    for (uint32_t i = 0; i < files.count; i++)
+        read_file(j, all, files.texts[i]);
     j->file_count = files.count;
     table_finish(&files);
-    return pki_job_reading_end(all, steps, why);
+    return explain(j, pki_job_reading_end(all, steps), steps, why);
 }

@@ -309,7 +309,7 @@ static void draw_group(void *user, pki_joint *all, size_t count)
 bool arrows_put(arrows *a, pki_joints *o, complaint *why)
 {
     a->next_id = copy_free_ids(a->to->sources);
-    return pki_joints_each(o, draw_group, a, why) && !a->failed;
+    return joints_stored(pki_joints_each(o, draw_group, a), why) && !a->failed;
 }
 
 /* ---- the events of one trace after the other, into the merged one ---- */

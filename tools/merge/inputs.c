@@ -172,10 +172,11 @@ bool prescan(merge_sources *s, pki_clocks *c, const merge_steps *steps, merge_wi
     if (!several && !steps->limited)
         return true;
     pki_joints *found = several ? pki_joints_create(beside) : NULL;
+    memory_needed(found || !several);
     collector from;
     collector_open(&from, found);
     look k = {s, steps, memory_zeroed(s->count, sizeof *k.spans), several ? &from : NULL, why};
-    bool done = read_all(&k, s) && (!several || pki_clocks_fit(c, found, why)) &&
+    bool done = read_all(&k, s) && (!several || joints_stored(pki_clocks_fit(c, found), why)) &&
                 (!steps->limited || find_window(&k, c, window, why));
     collector_close(&from);
     pki_joints_destroy(found);

@@ -149,6 +149,12 @@ static bool move_to_call(const collector *c, pki_joint *o)
     return found;
 }
 
+bool joints_stored(bool stored, complaint *why)
+{
+    return stored ||
+           complaint_set(why, "operations between ranks could not be stored: %s", strerror(errno));
+}
+
 static void open_pair(collector *c, const event *e, const pki_joint *o)
 {
     c->open = *o;
@@ -164,7 +170,7 @@ static bool close_pair(collector *c, const event *e, complaint *why)
         return true;
     c->is_open = false;
     c->open.end = e->start;
-    return pki_joints_add(c->into, &c->open, why);
+    return joints_stored(pki_joints_add(c->into, &c->open), why);
 }
 
 static bool add_operation(collector *c, pki_joint o, const pki_joint *where, complaint *why)
@@ -172,7 +178,7 @@ static bool add_operation(collector *c, pki_joint o, const pki_joint *where, com
     o.source = where->source;
     o.pid = where->pid;
     o.written = where->written;
-    return pki_joints_add(c->into, &o, why);
+    return joints_stored(pki_joints_add(c->into, &o), why);
 }
 
 /* Not like an earlier one, or a pair. */
@@ -654,6 +660,7 @@ static bool write_merged(merge_copy *c, merge_sources *s, const char *path, merg
     char *head = merged_head(s, c->clocks, &length);
     rewrite out = {.file = PKI_TRACE_FILE_NONE};
     pki_joints *found = pki_joints_create(path);
+    memory_needed(found);
     collector from;
     arrows drawn = {.to = c};
     collector_open(&from, found);
@@ -712,7 +719,7 @@ int command_merge(int argc, char **argv)
     status = read ? EXIT_UNUSABLE : status;
     if (read && is_possible(&w) && find_sources(&w, &sources)) {
         const pki_clocked_files files = {&sources.all->when, sources.count, sizeof *sources.all};
-        pki_clocks_make(&clocks, &files);
+        memory_needed(pki_clocks_make(&clocks, &files));
         status = merge(&w, &sources, &clocks, &why) ? EXIT_OK : complain("%s", why.text);
     }
     pki_clocks_free(&clocks);

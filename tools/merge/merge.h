@@ -6,7 +6,7 @@
 
 #include "command.h"
 #include "complaint.h"
-#include "job/clocks/clocks.h"
+#include "job/clocks.h"
 #include "read/lines.h"
 #include "recover/recover.h"
 #include "trace/trace.h"
@@ -180,6 +180,9 @@ typedef struct collector {
     recent recent[COLLECTOR_RECENT];
     uint32_t next; /* place in it */
 } collector;
+
+/* Of a function of pki_joints that answers false and errno. */
+bool joints_stored(bool stored, complaint *why);
 
 void collector_open(collector *c, pki_joints *into);
 void collector_close(collector *c);

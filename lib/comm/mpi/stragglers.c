@@ -15,7 +15,7 @@
 #include "comm/mpi/glue.h"
 #include "comm/mpi/patience.h"
 #include "comm/mpi/session.h"
-#include "comm/mpi/stragglers_window.h"
+#include "job/window.h"
 
 #define LOOK_SECONDS 200e-6 /* between two looks at what is under way */
 #define END_SECONDS 0.25    /* for the others, in MPI_Finalize */
@@ -49,7 +49,7 @@ static struct {
     bool ended;              /* a rank has come to its end */
     uint64_t from;           /* the latest steps that a rank has reported */
     uint32_t fresh;          /* the other one has not been judged yet */
-    pki_straggler_window *window;
+    pki_job_window *window;
     pthread_mutex_t lock; /* of the word; the collector holds it for a copy */
     pk_job_word_ word;
 } root = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -63,9 +63,9 @@ static void judge(void)
     static pk_job_word_ word;
     if (!__atomic_load_n(&root.fresh, __ATOMIC_ACQUIRE)) /* pairs with the release in hand_over */
         return;
-    pki_mpi_window_add(root.window, root.given[1 - root.at]);
+    pki_job_window_add(root.window, root.given[1 - root.at]);
     __atomic_store_n(&root.fresh, 0u, __ATOMIC_RELEASE);
-    if (!pki_mpi_window_judge(root.window, &word))
+    if (!pki_job_window_judge(root.window, &word))
         return;
     pthread_mutex_lock(&root.lock);
     root.word = word;
@@ -249,7 +249,7 @@ static bool make_root(const char *hosts)
     root.requests = malloc((size_t)x.ranks * sizeof(MPI_Request));
     for (int r = 0; root.requests && r < x.ranks; r++)
         root.requests[r] = MPI_REQUEST_NULL;
-    root.window = pki_mpi_window_create(x.ranks, hosts);
+    root.window = pki_job_window_create(x.ranks, hosts);
     return root.given[0] && root.given[1] && root.requests && root.window;
 }
 

@@ -1,14 +1,15 @@
-/* tools/job/verdicts/verdicts.h - who is late, and what else is wrong with a job */
+/* lib/job/verdicts/verdicts.h - who is late, and what else is wrong with a job */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "bench/stats/decision.h"
 #include "bench/stats/samples.h"
-#include "job/job.h"
 #include "core/seats.h"
 #include "job/figures/figures.h"
-#include "bench/stats/decision.h"
+#include "job/job.h"
 
 /* ---- is one of several units (ranks, or hosts) later than the others, and surely? ---- */
 
@@ -57,8 +58,8 @@ typedef struct pki_job_judgement {
     bool late;
 } pki_job_judgement;
 
-/* From values and low. */
-void pki_job_field_begin(pki_job_field *f);
+/* From values and low; to be ended in any case. */
+bool pki_job_field_begin(pki_job_field *f);
 
 /* Values and low are the caller's. */
 void pki_job_field_end(pki_job_field *f);
@@ -98,8 +99,8 @@ typedef struct pki_job_worth {
 } pki_job_worth;
 
 /* values: lateness', which stay the caller's. may_be: by rank, whether it may be late. */
-pki_job_worth pki_job_worth_begin(const pki_job *j, const double *values, bool by_work,
-                                  const bool *may_be);
+bool pki_job_worth_begin(pki_job_worth *w, const pki_job *j, const double *values, bool by_work,
+                         const bool *may_be);
 void pki_job_worth_end(pki_job_worth *w);
 bool pki_job_is_worth_while(const pki_job_worth *w, size_t rank, const pki_job_judgement *of);
 
@@ -122,8 +123,7 @@ bool pki_job_is_worth_while(const pki_job_worth *w, size_t rank, const pki_job_j
 
 /* By place of a rank; determined: of pki_job_processors; late: logarithms, by rank; level: of each
  * comparison. All true on hosts that are not crowded, or have fewer than three ranks to compare. To
- * be freed.
- */
+ * be freed; NULL without memory. */
 bool *pki_job_stand_out(const pki_job *j, const uint32_t *roles, const bool *determined,
                         const double *late, double level);
 
@@ -143,7 +143,8 @@ typedef struct pki_job_crowd {
 /* The largest share of a rank. */
 double pki_job_crowd_most(const pki_job *j);
 
-/* One for each host on which a rank's share is PKI_JOB_CROWDED_FROM or more; to be freed. */
+/* One for each host on which a rank's share is PKI_JOB_CROWDED_FROM or more; to be freed. NULL
+ * without memory. */
 pki_job_crowd *pki_job_find_crowds(const pki_job *j, size_t *count);
 
 /* ---- what a rank's time owes to the processor that it had ---- */
@@ -185,9 +186,10 @@ typedef struct pki_job_processors {
                         time; PKI_SEAT_UNKNOWN: none */
 } pki_job_processors;
 
-/* Takes it off both (lateness: at most, and at least). */
-pki_job_processors pki_job_find_processors(const pki_job *j, const uint32_t *roles,
-                                           size_t role_count, double *values, double *low);
+/* Takes it off both (lateness: at most, and at least). To be finished in any case, as are all that
+ * follow. */
+bool pki_job_find_processors(pki_job_processors *p, const pki_job *j, const uint32_t *roles,
+                             size_t role_count, double *values, double *low);
 void pki_job_processors_finish(pki_job_processors *p);
 
 /* ---- who is late, by how much, where, and what it costs ---- */
@@ -236,7 +238,7 @@ typedef struct pki_job_lateness {
     bool by_work;        /* per item; else per step */
     size_t blocks, roles;
     double *by; /* by place of a rank: its median lateness, as a share; NAN: unknown */
-    size_t count;
+    size_t count, room;
     pki_job_late *late;          /* latest first */
     double cost;                 /* of all of them together, ns per step */
     pki_job_undecided not_known; /* late, unless time without a processor explains it: of these
@@ -250,7 +252,7 @@ typedef struct pki_job_lateness {
 } pki_job_lateness;
 
 /* waits: NULL: nothing is known of links. */
-pki_job_lateness pki_job_find_late(const pki_job *j, const pki_job_waits *waits);
+bool pki_job_find_late(pki_job_lateness *l, const pki_job *j, const pki_job_waits *waits);
 void pki_job_lateness_finish(pki_job_lateness *l);
 
 /* Who is late, by how much, where, and what it costs: a sentence. */
@@ -293,15 +295,13 @@ typedef struct pki_job_findings {
     int32_t *cut;
 } pki_job_findings;
 
-pki_job_findings pki_job_find(const pki_job *j);
+bool pki_job_find(pki_job_findings *f, const pki_job *j);
 void pki_job_findings_finish(pki_job_findings *f);
-
-char *pki_job_gaps(const pki_job_gap *gaps, size_t count);
 
 /* What even the rank that waits least waits, as a share of the steps; 0 if it is not known. */
 double pki_job_communication_share(const pki_job_findings *f);
 
-/* Sentences, what is urgent first: each to be freed, and the array. */
+/* A sentence. */
 typedef struct pki_job_verdict {
     const char *name; /* "late-rank", "late-host", "slow-link", "slow-processor", "maybe-late",
                          "not-sure", "no-processor", "communication", "imbalance", "missing-ranks",
@@ -312,12 +312,19 @@ typedef struct pki_job_verdict {
     const pki_job_slow_processor *slow; /* of "slow-processor" */
 } pki_job_verdict;
 
-pki_job_verdict *pki_job_verdicts(const pki_job_findings *f, size_t *count);
+/* What is urgent first. */
+typedef struct pki_job_verdicts {
+    size_t count;
+    pki_job_verdict *all;
+} pki_job_verdicts;
+
+bool pki_job_find_verdicts(pki_job_verdicts *v, const pki_job_findings *f);
 
 /* The same for people: of more than so many that are late a few sentences, "late-ranks" by stage
  * and "late-hosts". */
 #define PKI_JOB_LATE_SAID 6
-pki_job_verdict *pki_job_grouped_verdicts(const pki_job_findings *f, size_t *count);
+bool pki_job_group_verdicts(pki_job_verdicts *v, const pki_job_findings *f);
+void pki_job_verdicts_finish(pki_job_verdicts *v);
 
 /* ---- events of calls of a job beside those of another one ---- */
 
@@ -387,7 +394,7 @@ typedef struct pki_against_scaling {
 typedef struct pki_against {
     const pki_job *now, *before;
     double margin; /* 0.01 */
-    size_t count;
+    size_t count, room;
     pki_against_row *rows;
     pki_against_scaling scaling;
     pki_against_events events; /* of sampled calls */
@@ -396,5 +403,5 @@ typedef struct pki_against {
     bool slower;               /* something is */
 } pki_against;
 
-pki_against pki_job_against(const pki_job *now, const pki_job *before, double margin);
+bool pki_job_against(pki_against *a, const pki_job *now, const pki_job *before, double margin);
 void pki_against_finish(pki_against *a);

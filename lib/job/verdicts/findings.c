@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/memory.h"
 #include "measure/figure.h"
-#include "memory.h"
 
 /* ---- all that is found in a job, and said of it ---- */
 
@@ -22,12 +22,14 @@ static void add_gap(pki_job_findings *f, int64_t first, int64_t last)
     f->missing_count += (size_t)(last - first + 1);
 }
 
-static void find_absent(pki_job_findings *f)
+static bool find_absent(pki_job_findings *f)
 {
     const pki_job *j = f->of;
     int64_t next = 0;
-    f->gaps = memory_zeroed(j->rank_count + 1, sizeof *f->gaps);
-    f->cut = memory_zeroed(j->rank_count, sizeof *f->cut);
+    f->gaps = pki_array_zeroed(j->rank_count + 1, sizeof *f->gaps);
+    f->cut = pki_array_zeroed(j->rank_count, sizeof *f->cut);
+    if (!f->gaps || !f->cut)
+        return false;
     for (size_t r = 0; r < j->rank_count; r++) {
         add_gap(f, next, (int64_t)j->ranks[r].rank - 1);
         next = PKI_MAX(next, (int64_t)j->ranks[r].rank + 1);
@@ -35,21 +37,19 @@ static void find_absent(pki_job_findings *f)
             f->cut[f->cut_count++] = j->ranks[r].rank;
     }
     add_gap(f, next, (int64_t)j->world - 1);
+    return true;
 }
 
-pki_job_findings pki_job_find(const pki_job *j)
+bool pki_job_find(pki_job_findings *f, const pki_job *j)
 {
     const pki_job_loop *usual = pki_job_usual(j);
-    pki_job_findings f = {.of = j,
-                          .pop = pki_job_find_pop(j, usual),
-                          .frontier = pki_job_find_frontier(j, usual),
-                          .links = pki_job_find_links(j),
-                          .exchange = pki_job_find_exchange(j),
-                          .waits = pki_job_find_waits(j)};
-    f.lateness = pki_job_find_late(j, &f.waits);
-    f.crowds = pki_job_find_crowds(j, &f.crowd_count);
-    find_absent(&f);
-    return f;
+    *f = (pki_job_findings){.of = j, .pop = pki_job_find_pop(j, usual)};
+    if (!pki_job_find_frontier(&f->frontier, j, usual) || !pki_job_find_links(&f->links, j) ||
+        !pki_job_find_exchange(&f->exchange, j) || !pki_job_find_waits(&f->waits, j) ||
+        !pki_job_find_late(&f->lateness, j, &f->waits))
+        return false;
+    f->crowds = pki_job_find_crowds(j, &f->crowd_count);
+    return f->crowds && find_absent(f);
 }
 
 void pki_job_findings_finish(pki_job_findings *f)
@@ -64,32 +64,37 @@ void pki_job_findings_finish(pki_job_findings *f)
     free(f->cut);
 }
 
-char *pki_job_gaps(const pki_job_gap *gaps, size_t count)
+/* "0-3, 7, 9-12"; to be freed. NULL without memory. */
+static char *text_of(const pki_job_gap *gaps, size_t count)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *memory = open_memstream(&text, &bytes);
-    memory_needed(memory);
+    if (!memory)
+        return NULL;
     for (size_t i = 0; i < count; i++) {
         fprintf(memory, i ? ", %d" : "%d", gaps[i].first);
         if (gaps[i].last > gaps[i].first)
             fprintf(memory, "-%d", gaps[i].last);
     }
-    memory_needed(fclose(memory) == 0 && text);
-    return text;
+    bool ok = !ferror(memory);
+    if (fclose(memory) == 0 && ok)
+        return text;
+    free(text);
+    return NULL;
 }
 
-/* "0-3, 7, 9-12", of numbers in order, or of gaps; to be freed. */
+/* The same of numbers in order. */
 static char *ranges_of(const int32_t *numbers, size_t count)
 {
     size_t n = 0;
-    pki_job_gap *all = memory_zeroed(count + 1, sizeof *all);
-    for (size_t i = 0; i < count; i++)
+    pki_job_gap *all = pki_array_zeroed(count, sizeof *all);
+    for (size_t i = 0; all && i < count; i++)
         if (n && all[n - 1].last == numbers[i] - 1)
             all[n - 1].last = numbers[i];
         else
             all[n++] = (pki_job_gap){numbers[i], numbers[i]};
-    char *text = pki_job_gaps(all, n);
+    char *text = all ? text_of(all, n) : NULL;
     free(all);
     return text;
 }
@@ -100,9 +105,45 @@ double pki_job_communication_share(const pki_job_findings *f)
     return known ? f->pop.transfer / f->pop.runtime : 0;
 }
 
+/* ---- sentences ---- */
+
+/* Without memory no more is said, and what is said is not all. */
+typedef struct saying {
+    pki_job_verdicts *to;
+    size_t room;
+    bool failed;
+} saying;
+
+static void add_verdict(saying *v, const char *name, pki_severity severity,
+                        const pki_job_late *late, const char *format, ...)
+    __attribute__((__format__(__printf__, 5, 6)));
+
+static void add_verdict(saying *v, const char *name, pki_severity severity,
+                        const pki_job_late *late, const char *format, ...)
+{
+    char text[1000];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    pki_job_verdicts *to = v->to;
+    char *kept = v->failed ? NULL : strdup(text);
+    v->failed = !kept || !pki_array_fit(&to->all, &v->room, to->count + 1, sizeof *to->all);
+    if (v->failed)
+        free(kept);
+    else
+        to->all[to->count++] = (pki_job_verdict){name, severity, kept, late, NULL};
+}
+
+static void add_each_late(saying *v, const pki_job_findings *f, const pki_job_late *late)
+{
+    char text[1000];
+    pki_job_describe_late(f->of, late, text, sizeof text);
+    add_verdict(v, late->host ? "late-host" : "late-rank", PKI_WARN, late, "%s", text);
+}
+
 /* ---- verdicts for people: of many that are late a few sentences, by stage ---- */
 
-#define GROUPS_MOST 8
 #define STAGES_SAID 4
 #define RANGES_SAID 120 /* characters */
 
@@ -110,14 +151,16 @@ double pki_job_communication_share(const pki_job_findings *f)
 typedef struct group {
     bool hosts;
     size_t stage; /* stage_count: it is not known, or there are several */
-    size_t stages, count, host_count;
+    size_t stages, count, host_count, room;
     const pki_job_late **all; /* the latest first */
 } group;
 
-static void add(group *to, const pki_job_late *late)
+static bool add(group *to, const pki_job_late *late)
 {
-    to->all = memory_resized(to->all, (to->count + 1) * sizeof(const pki_job_late *));
+    if (!pki_array_fit(&to->all, &to->room, to->count + 1, sizeof(const pki_job_late *)))
+        return false;
     to->all[to->count++] = late;
+    return true;
 }
 
 /* Most members first, the latest first among equal ones. */
@@ -131,15 +174,16 @@ static int larger_first(const void *x, const void *y)
     return a->all[0]->by < b->all[0]->by ? 1 : -1;
 }
 
-static void count_hosts(const pki_job *j, group *g)
+static bool count_hosts(const pki_job *j, group *g)
 {
-    bool *seen = memory_zeroed(j->hosts.count, sizeof *seen);
-    for (size_t i = 0; i < g->count; i++) {
+    bool *seen = pki_array_zeroed(j->hosts.count, sizeof *seen);
+    for (size_t i = 0; seen && i < g->count; i++) {
         bool *of = &seen[g->all[i]->host_at];
         g->host_count += !*of;
         *of = true;
     }
     free(seen);
+    return seen != NULL;
 }
 
 static int by_number(const void *x, const void *y)
@@ -148,24 +192,27 @@ static int by_number(const void *x, const void *y)
     return (*a > *b) - (*a < *b);
 }
 
-/* "3, 7-9 ... (--json has all)"; to be freed. */
+/* "3, 7-9 ... (--json has all)"; to be freed. NULL without memory. */
 static char *members_of(const pki_job *j, const group *g)
 {
-    int32_t *numbers = memory_zeroed(g->count, sizeof *numbers);
-    for (size_t i = 0; i < g->count; i++)
+    static const char more[] = " ... (--json has all)";
+    int32_t *numbers = pki_array_zeroed(g->count, sizeof *numbers);
+    for (size_t i = 0; numbers && i < g->count; i++)
         numbers[i] = j->ranks[g->all[i]->rank].rank;
-    qsort(numbers, g->count, sizeof *numbers, by_number);
-    char *text = ranges_of(numbers, g->count);
+    if (numbers)
+        qsort(numbers, g->count, sizeof *numbers, by_number);
+    char *text = numbers ? ranges_of(numbers, g->count) : NULL;
     free(numbers);
-    if (strlen(text) <= RANGES_SAID)
+    if (!text || strlen(text) <= RANGES_SAID)
         return text;
     size_t end = RANGES_SAID;
     while (end && text[end] != ',')
         end--;
-    text[end] = '\0';
-    char *cut = memory_zeroed(end + 40, 1);
-    snprintf(cut, end + 40, "%s ... (--json has all)", text);
-    free(text);
+    char *cut = realloc(text, end + sizeof more);
+    if (cut)
+        memcpy(cut + end, more, sizeof more);
+    else
+        free(text);
     return cut;
 }
 
@@ -190,50 +237,44 @@ static void describe_ranks(const pki_job *j, const group *g, char *text, size_t 
         snprintf(text, size, "%zu ranks of %zu hosts", g->count, g->host_count);
 }
 
-static void describe_one(const pki_job_findings *f, const pki_job_late *late, pki_job_verdict *to)
-{
-    char text[1000];
-    pki_job_describe_late(f->of, late, text, sizeof text);
-    *to = (pki_job_verdict){late->host ? "late-host" : "late-rank", PKI_WARN, memory_copy(text),
-                            late, NULL};
-}
-
-static void describe_group(const pki_job_findings *f, const group *g, pki_job_verdict *to)
+static void describe_group(saying *v, const pki_job_findings *f, const group *g)
 {
     const pki_job *j = f->of;
     if (g->count == 1) {
-        describe_one(f, g->all[0], to);
+        add_each_late(v, f, g->all[0]);
         return;
     }
     const pki_job_late *most = g->all[0], *least = g->all[g->count - 1];
-    char who[120], where[140], worst[120], text[1000];
+    char who[120], where[140], worst[120];
     describe_ranks(j, g, who, sizeof who);
     describe_stage(j, g, where, sizeof where);
     snprintf(worst, sizeof worst, g->hosts ? "host %.64s" : "host %.64s, rank %d",
              j->hosts.texts[most->host_at], g->hosts ? 0 : j->ranks[most->rank].rank);
-    char *members = g->hosts ? memory_copy("") : members_of(j, g);
-    snprintf(text, sizeof text,
-             "%s take %s to %s longer than the others for the same work, %s. Most of all %s: %s per"
-             " step.%s%s%s",
-             who, SHARE(least->by), SHARE(most->by), where, worst, TIME(most->excess),
-             *members ? " Ranks " : "", members, *members ? "." : "");
+    char *members = g->hosts ? strdup("") : members_of(j, g);
+    if (members)
+        add_verdict(v, g->hosts ? "late-hosts" : "late-ranks", PKI_WARN, NULL,
+                    "%s take %s to %s longer than the others for the same work, %s. Most of all %s:"
+                    " %s per step.%s%s%s",
+                    who, SHARE(least->by), SHARE(most->by), where, worst, TIME(most->excess),
+                    *members ? " Ranks " : "", members, *members ? "." : "");
+    v->failed = v->failed || !members;
     free(members);
-    *to = (pki_job_verdict){g->hosts ? "late-hosts" : "late-ranks", PKI_WARN, memory_copy(text),
-                            NULL, NULL};
 }
 
 /* Beyond the first ones all are one: a few late ranks of each of many stages. */
-static size_t join_small(const pki_job *j, group *groups, size_t count)
+static bool join_small(const pki_job *j, group *groups, size_t *count)
 {
-    if (count <= STAGES_SAID)
-        return count;
+    if (*count <= STAGES_SAID)
+        return true;
     group *rest = &groups[STAGES_SAID - 1];
-    rest->stages = count - (STAGES_SAID - 1);
+    rest->stages = *count - (STAGES_SAID - 1);
     rest->stage = j->stage_count;
-    for (size_t i = STAGES_SAID; i < count; i++)
+    for (size_t i = STAGES_SAID; i < *count; i++)
         for (size_t k = 0; k < groups[i].count; k++)
-            add(rest, groups[i].all[k]);
-    return STAGES_SAID;
+            if (!add(rest, groups[i].all[k]))
+                return false;
+    *count = STAGES_SAID;
+    return true;
 }
 
 static int latest_first(const void *x, const void *y)
@@ -245,80 +286,61 @@ static int latest_first(const void *x, const void *y)
 }
 
 /* groups: by stage, and behind these the hosts. */
-static void fill(const pki_job_findings *f, group *groups)
+static bool fill(const pki_job_findings *f, group *groups)
 {
     size_t stages = f->of->stage_count;
-    for (size_t i = 0; i < f->lateness.count; i++) {
-        const pki_job_late *late = &f->lateness.late[i];
-        size_t stage = late->stage_share > 0 ? late->stage : stages;
-        add(&groups[late->host ? stages + 1 : stage], late);
-    }
-}
-
-static size_t add_late_groups(const pki_job_findings *f, pki_job_verdict *to)
-{
-    size_t stages = f->of->stage_count, count = 0, said = 0;
-    group *groups = memory_zeroed(stages + 2, sizeof *groups);
     for (size_t k = 0; k <= stages; k++)
         groups[k] = (group){.stage = k, .stages = 1};
     groups[stages + 1] = (group){.hosts = true, .stage = stages, .stages = 1};
-    fill(f, groups);
+    for (size_t i = 0; i < f->lateness.count; i++) {
+        const pki_job_late *late = &f->lateness.late[i];
+        size_t stage = late->stage_share > 0 ? late->stage : stages;
+        if (!add(&groups[late->host ? stages + 1 : stage], late))
+            return false;
+    }
+    return true;
+}
+
+static bool describe_groups(saying *v, const pki_job_findings *f, group *groups)
+{
+    size_t stages = f->of->stage_count, count = 0;
+    if (!fill(f, groups))
+        return false;
     if (groups[stages + 1].count)
-        describe_group(f, &groups[stages + 1], &to[said++]);
+        describe_group(v, f, &groups[stages + 1]);
     qsort(groups, stages + 1, sizeof *groups, larger_first);
     while (count <= stages && groups[count].count)
         count++;
-    size_t shown = join_small(f->of, groups, count);
-    for (size_t i = 0; i < shown; i++) {
+    if (!join_small(f->of, groups, &count))
+        return false;
+    for (size_t i = 0; i < count; i++) {
         qsort(groups[i].all, groups[i].count, sizeof(const pki_job_late *), latest_first);
-        count_hosts(f->of, &groups[i]);
-        describe_group(f, &groups[i], &to[said++]);
+        if (!count_hosts(f->of, &groups[i]))
+            return false;
+        describe_group(v, f, &groups[i]);
     }
-    for (size_t i = 0; i < stages + 2; i++)
+    return true;
+}
+
+static void add_late_groups(saying *v, const pki_job_findings *f)
+{
+    size_t stages = f->of->stage_count;
+    group *groups = pki_array_zeroed(stages + 2, sizeof *groups);
+    if (!groups || !describe_groups(v, f, groups))
+        v->failed = true;
+    for (size_t i = 0; groups && i < stages + 2; i++)
         free(groups[i].all);
     free(groups);
-    return said;
 }
 
-/* ---- verdicts ---- */
-
-typedef struct verdicts {
-    pki_job_verdict *all;
-    size_t count;
-} verdicts;
-
-static void add_verdict(verdicts *v, const char *name, pki_severity severity,
-                        const pki_job_late *late, const char *format, ...)
-    __attribute__((__format__(__printf__, 5, 6)));
-
-static void add_verdict(verdicts *v, const char *name, pki_severity severity,
-                        const pki_job_late *late, const char *format, ...)
-{
-    char text[1000];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    v->all = memory_resized(v->all, (v->count + 1) * sizeof *v->all);
-    v->all[v->count++] = (pki_job_verdict){name, severity, memory_copy(text), late, NULL};
-}
-
-static void add_each_late(verdicts *v, const pki_job_findings *f, const pki_job_late *late)
-{
-    char text[1000];
-    pki_job_describe_late(f->of, late, text, sizeof text);
-    add_verdict(v, late->host ? "late-host" : "late-rank", PKI_WARN, late, "%s", text);
-}
-
-static void add_late(verdicts *v, const pki_job_findings *f, bool all)
+static void add_late(saying *v, const pki_job_findings *f, bool all)
 {
     if (all || f->lateness.count <= PKI_JOB_LATE_SAID) {
         for (size_t i = 0; i < f->lateness.count; i++)
             add_each_late(v, f, &f->lateness.late[i]);
         return;
     }
-    v->all = memory_resized(v->all, GROUPS_MOST * sizeof *v->all);
-    v->count = add_late_groups(f, v->all);
+    add_late_groups(v, f);
     add_verdict(v, "late-ranks", PKI_WARN, NULL,
                 "All %zu that are late together make the job's steps %s longer.", f->lateness.count,
                 TIME(f->lateness.cost));
@@ -345,7 +367,7 @@ static size_t slow_links(const pki_job_findings *f)
     return n;
 }
 
-static void add_links(verdicts *v, const pki_job_findings *f)
+static void add_links(saying *v, const pki_job_findings *f)
 {
     size_t slow = slow_links(f);
     char more[60];
@@ -362,7 +384,7 @@ static void add_links(verdicts *v, const pki_job_findings *f)
     }
 }
 
-static void add_slow_processors(verdicts *v, const pki_job_findings *f)
+static void add_slow_processors(saying *v, const pki_job_findings *f)
 {
     const pki_job_processors *p = &f->lateness.processors;
     char more[60];
@@ -376,11 +398,12 @@ static void add_slow_processors(verdicts *v, const pki_job_findings *f)
             s->number, f->of->hosts.texts[s->host], SHARE(s->by), (unsigned long long)s->first,
             (unsigned long long)s->last, s->ranks,
             and_more(more, i, p->slow_count, "processors are slow"));
-        v->all[v->count - 1].slow = s;
+        if (!v->failed)
+            v->to->all[v->to->count - 1].slow = s;
     }
 }
 
-static void add_crowds(verdicts *v, const pki_job_findings *f)
+static void add_crowds(saying *v, const pki_job_findings *f)
 {
     char more[60];
     for (size_t i = 0; i < f->crowd_count && i < FIRST_SAID; i++) {
@@ -407,7 +430,7 @@ static const char *who_may_be(const pki_job_findings *f, const pki_job_undecided
     return who;
 }
 
-static void add_maybe_late(verdicts *v, const pki_job_findings *f)
+static void add_maybe_late(saying *v, const pki_job_findings *f)
 {
     const pki_job_undecided *known = &f->lateness.not_known, *alone = &f->lateness.not_alone;
     const pki_job_undecided *at_link = &f->lateness.at_link;
@@ -438,7 +461,7 @@ static void add_maybe_late(verdicts *v, const pki_job_findings *f)
 
 /* Of a rank that stands beyond the limit in tables and pictures it has to be said why it is not
  * called late. */
-static void add_not_called(verdicts *v, const pki_job_findings *f)
+static void add_not_called(saying *v, const pki_job_findings *f)
 {
     const pki_job_undecided *unsure = &f->lateness.unsure, *small = &f->lateness.not_worth;
     bool crowded = small->ranks && pki_job_is_crowded(f->of, small->rank);
@@ -461,7 +484,7 @@ static void add_not_called(verdicts *v, const pki_job_findings *f)
                     SHARE(crowded ? PKI_JOB_LATE_COST : PKI_JOB_LATE_WORTH));
 }
 
-static void add_communication(verdicts *v, const pki_job_findings *f)
+static void add_communication(saying *v, const pki_job_findings *f)
 {
     double share = pki_job_communication_share(f);
     if (share <= PKI_JOB_COMMUNICATION_MOST)
@@ -475,7 +498,7 @@ static void add_communication(verdicts *v, const pki_job_findings *f)
 }
 
 /* On a crowded host time without a processor is in a rank's own, and nobody has divided that. */
-static void add_imbalance(verdicts *v, const pki_job_findings *f)
+static void add_imbalance(saying *v, const pki_job_findings *f)
 {
     const pki_job_pop *p = &f->pop;
     if (!p->known || f->lateness.count || f->crowd_count || p->load_balance >= PKI_JOB_ACCEPTABLE)
@@ -488,15 +511,15 @@ static void add_imbalance(verdicts *v, const pki_job_findings *f)
         TIME(p->useful_mean));
 }
 
-static void add_absent(verdicts *v, const pki_job_findings *f)
+static void add_absent(saying *v, const pki_job_findings *f)
 {
-    char *missing = pki_job_gaps(f->gaps, f->gap_count);
-    char *cut = ranges_of(f->cut, f->cut_count);
-    if (f->missing_count)
+    char *missing = text_of(f->gaps, f->gap_count), *cut = ranges_of(f->cut, f->cut_count);
+    v->failed = v->failed || !missing || !cut;
+    if (!v->failed && f->missing_count)
         add_verdict(v, "missing-ranks", PKI_WARN, NULL,
                     "There is no file of %zu of %d ranks: %.400s.", f->missing_count, f->of->world,
                     missing);
-    if (f->cut_count)
+    if (!v->failed && f->cut_count)
         add_verdict(v, "cut-off", PKI_WARN, NULL,
                     "%zu ranks did not end, or their files are cut off: %.400s.", f->cut_count,
                     cut);
@@ -504,7 +527,7 @@ static void add_absent(verdicts *v, const pki_job_findings *f)
     free(cut);
 }
 
-static void add_not_judged(verdicts *v, const pki_job_findings *f)
+static void add_not_judged(saying *v, const pki_job_findings *f)
 {
     if (f->of->outside_waits)
         add_verdict(
@@ -514,13 +537,14 @@ static void add_not_judged(verdicts *v, const pki_job_findings *f)
     if (f->lateness.why_not)
         add_verdict(v, "not-judged", PKI_NOTE, NULL, "Nobody can be called late: %s.",
                     f->lateness.why_not);
-    else if (v->count == (size_t)f->of->outside_waits)
+    else if (v->to->count == (size_t)f->of->outside_waits)
         add_verdict(v, "no-finding", PKI_GOOD, NULL, "No rank is late, and no host.");
 }
 
-static pki_job_verdict *find_verdicts(const pki_job_findings *f, bool all, size_t *count)
+static bool find_verdicts(pki_job_verdicts *to, const pki_job_findings *f, bool all)
 {
-    verdicts v = {NULL, 0};
+    *to = (pki_job_verdicts){.count = 0};
+    saying v = {.to = to};
     add_late(&v, f, all);
     add_links(&v, f);
     add_slow_processors(&v, f);
@@ -531,16 +555,23 @@ static pki_job_verdict *find_verdicts(const pki_job_findings *f, bool all, size_
     add_imbalance(&v, f);
     add_absent(&v, f);
     add_not_judged(&v, f);
-    *count = v.count;
-    return v.all;
+    return !v.failed;
 }
 
-pki_job_verdict *pki_job_verdicts(const pki_job_findings *f, size_t *count)
+bool pki_job_find_verdicts(pki_job_verdicts *v, const pki_job_findings *f)
 {
-    return find_verdicts(f, true, count);
+    return find_verdicts(v, f, true);
 }
 
-pki_job_verdict *pki_job_grouped_verdicts(const pki_job_findings *f, size_t *count)
+bool pki_job_group_verdicts(pki_job_verdicts *v, const pki_job_findings *f)
 {
-    return find_verdicts(f, false, count);
+    return find_verdicts(v, f, false);
+}
+
+void pki_job_verdicts_finish(pki_job_verdicts *v)
+{
+    for (size_t i = 0; i < v->count; i++)
+        free(v->all[i].text);
+    free(v->all);
+    *v = (pki_job_verdicts){.count = 0};
 }

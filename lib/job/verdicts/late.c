@@ -6,11 +6,9 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/memory.h"
 #include "bench/stats/samples.h"
-#include "job/figures/figures.h"
-#include "job/job.h"
 #include "measure/figure.h"
-#include "memory.h"
 #include "stats/series.h"
 
 /* One more. */
@@ -23,7 +21,7 @@ static void note_undecided(pki_job_undecided *to, size_t rank, double by)
 
 /* ---- a rank at the end of a slow link is not late for that ---- */
 
-#define JOB_LINK_PART 0.1
+#define LINK_PART 0.1
 
 static double excess_of(const pki_job *j, const pki_job_late *late)
 {
@@ -54,7 +52,7 @@ static void excuse_link_ends(const pki_job *j, const pki_job_waits *waits, pki_j
     size_t kept = 0;
     for (size_t i = 0; i < l->count; i++) {
         const pki_job_late *late = &l->late[i];
-        bool part = !late->host && excess_of(j, late) < JOB_LINK_PART * links_of(waits, late->rank);
+        bool part = !late->host && excess_of(j, late) < LINK_PART * links_of(waits, late->rank);
         if (part)
             note_undecided(&l->at_link, late->rank, late->by);
         else
@@ -323,50 +321,70 @@ static int by_role(const void *x, const void *y)
 }
 
 /* Those of a role one after the other: what is known of it is forgotten with the next one. */
-static void find_stages(costs *c, pki_job_lateness *l)
+static bool find_stages(costs *c, pki_job_lateness *l)
 {
-    turn *turns = memory_zeroed(l->count, sizeof *turns);
+    turn *turns = pki_array_zeroed(l->count, sizeof *turns);
+    if (!turns)
+        return false;
     for (size_t i = 0; i < l->count; i++)
         turns[i] = (turn){c->roles[first_rank(c, &l->late[i])], i};
     qsort(turns, l->count, sizeof *turns, by_role);
     for (size_t i = 0; i < l->count; i++)
         find_stage(c, &l->late[turns[i].late]);
     free(turns);
+    return true;
 }
 
-static void find_costs(const pki_job *j, const uint32_t *roles, pki_job_lateness *l)
+static bool costs_begin(costs *c)
 {
-    costs c = {.of = j, .loop = pki_job_usual(j), .roles = roles, .l = l, .role = UINT32_MAX};
-    if (!l->count) {
-        l->cost = 0;
-        return;
-    }
-    c.scratch = memory_zeroed(j->rank_count, sizeof *c.scratch);
-    c.middles = memory_zeroed(j->stage_count * c.loop->block_count + 1, sizeof *c.middles);
-    c.blocks = memory_zeroed(c.loop->block_count + 1, sizeof *c.blocks);
-    c.late = memory_zeroed(j->rank_count, sizeof *c.late);
-    c.members = memory_zeroed(j->rank_count, sizeof *c.members);
-    c.there = memory_zeroed(c.loop->block_count + 1, sizeof *c.there);
-    find_longest(&c);
-    for (size_t r = 0; r < j->rank_count; r++)
-        c.late[r] = is_late(&c, r);
-    find_stages(&c, l);
+    size_t ranks = c->of->rank_count, blocks = c->loop->block_count;
+    c->scratch = pki_array_zeroed(ranks, sizeof *c->scratch);
+    c->middles = pki_array_zeroed(c->of->stage_count * blocks, sizeof *c->middles);
+    c->blocks = pki_array_zeroed(blocks, sizeof *c->blocks);
+    c->late = pki_array_zeroed(ranks, sizeof *c->late);
+    c->members = pki_array_zeroed(ranks, sizeof *c->members);
+    c->there = pki_array_zeroed(blocks, sizeof *c->there);
+    return c->scratch && c->middles && c->blocks && c->late && c->members && c->there;
+}
+
+static void costs_end(costs *c)
+{
+    free(c->scratch);
+    free(c->middles);
+    free(c->blocks);
+    free(c->late);
+    free(c->members);
+    free(c->there);
+}
+
+static bool cost_all(costs *c, pki_job_lateness *l)
+{
+    find_longest(c);
+    for (size_t r = 0; r < c->of->rank_count; r++)
+        c->late[r] = is_late(c, r);
+    if (!find_stages(c, l))
+        return false;
     for (size_t i = 0; i < l->count; i++) {
-        find_excess(&c, &l->late[i]);
-        l->late[i].cost = cost_of(&c, &l->late[i]);
+        find_excess(c, &l->late[i]);
+        l->late[i].cost = cost_of(c, &l->late[i]);
     }
-    l->cost = cost_of(&c, NULL);
-    free(c.scratch);
-    free(c.middles);
-    free(c.blocks);
-    free(c.late);
-    free(c.members);
-    free(c.there);
+    l->cost = cost_of(c, NULL);
+    return true;
+}
+
+static bool find_costs(const pki_job *j, const uint32_t *roles, pki_job_lateness *l)
+{
+    if (!l->count)
+        return true;
+    costs c = {.of = j, .loop = pki_job_usual(j), .roles = roles, .l = l, .role = UINT32_MAX};
+    bool ok = costs_begin(&c) && cost_all(&c, l);
+    costs_end(&c);
+    return ok;
 }
 
 /* ---- who is late, by how much, where, and what it costs ---- */
 
-#define JOB_LATE_LEVEL 0.05 /* probability of a false verdict, over all of them, at most */
+#define LATE_LEVEL 0.05 /* probability of a false verdict, over all of them, at most */
 
 /* ---- values ---- */
 
@@ -389,17 +407,19 @@ static double *values_of(const pki_job *j, const pki_job_loop *loop, bool by_wor
                          const double *without)
 {
     size_t cells = loop->block_count * j->rank_count;
-    double *values = memory_zeroed(cells, sizeof *values);
-    for (size_t i = 0; i < cells; i++)
+    double *values = pki_array_zeroed(cells, sizeof *values);
+    for (size_t i = 0; values && i < cells; i++)
         values[i] = value_of(loop, i, by_work, without);
     return values;
 }
 
 /* ---- verdicts ---- */
 
+/* NULL without memory. */
 static pki_job_late *add_late(pki_job_lateness *l, const pki_job_judgement *of)
 {
-    l->late = memory_resized(l->late, (l->count + 1) * sizeof *l->late);
+    if (!pki_array_fit(&l->late, &l->room, l->count + 1, sizeof *l->late))
+        return NULL;
     l->late[l->count] = (pki_job_late){.by = expm1(of->by),
                                        .low = expm1(of->interval.low),
                                        .high = expm1(of->interval.high),
@@ -422,17 +442,22 @@ static double value_of_some(const double *values, const size_t *ranks, size_t co
 
 static double *values_of_hosts(const pki_job *j, const double *values, size_t blocks)
 {
-    size_t hosts = j->hosts.count, *begins = memory_zeroed(hosts + 1, sizeof *begins);
-    size_t *order = pki_job_ranks_by_host(j, begins);
-    double *scratch = memory_zeroed(j->rank_count, sizeof *scratch);
-    double *out = memory_zeroed(hosts * blocks, sizeof *out);
-    for (size_t b = 0; b < blocks; b++)
-        for (size_t h = 0; h < hosts; h++)
-            out[b * hosts + h] = value_of_some(values + pki_job_cell(j, b, 0), order + begins[h],
-                                               begins[h + 1] - begins[h], scratch);
+    size_t hosts = j->hosts.count;
+    pki_job_hosts by;
+    double *scratch = pki_array_zeroed(j->rank_count, sizeof *scratch);
+    double *out = pki_array_zeroed(hosts * blocks, sizeof *out);
+    if (pki_job_by_host(&by, j) && scratch && out) {
+        for (size_t b = 0; b < blocks; b++)
+            for (size_t h = 0; h < hosts; h++)
+                out[b * hosts + h] =
+                    value_of_some(values + pki_job_cell(j, b, 0), by.ranks + by.begins[h],
+                                  by.begins[h + 1] - by.begins[h], scratch);
+    } else {
+        free(out);
+        out = NULL;
+    }
     free(scratch);
-    free(order);
-    free(begins);
+    pki_job_hosts_finish(&by);
     return out;
 }
 
@@ -445,7 +470,7 @@ static void subtract_host(const pki_job *j, double *values, size_t blocks, uint3
                 values[pki_job_cell(j, b, r)] -= by;
 }
 
-static void judge_hosts(const pki_job *j, const pki_job_field *f, pki_job_field *ranks,
+static bool judge_hosts(const pki_job *j, const pki_job_field *f, pki_job_field *ranks,
                         pki_job_lateness *l)
 {
     for (uint32_t h = 0; h < f->units; h++) {
@@ -453,11 +478,14 @@ static void judge_hosts(const pki_job *j, const pki_job_field *f, pki_job_field 
         if (!of.late)
             continue;
         pki_job_late *late = add_late(l, &of);
+        if (!late)
+            return false;
         late->host = true;
         late->host_at = h;
         subtract_host(j, ranks->values, f->blocks, h, of.by);
         subtract_host(j, ranks->low, f->blocks, h, of.by);
     }
+    return true;
 }
 
 /* Where a host has few ranks, or each its own role, there is nothing to be said of hosts. */
@@ -467,12 +495,12 @@ static bool compares_hosts(const pki_job *j, size_t roles)
     return hosts >= 2 && j->rank_count >= 2 * hosts && roles <= 1;
 }
 
-static void find_hosts(const pki_job *j, pki_job_field *ranks, pki_job_lateness *l)
+static bool find_hosts(const pki_job *j, pki_job_field *ranks, pki_job_lateness *l)
 {
     size_t hosts = j->hosts.count;
     if (!compares_hosts(j, l->roles))
-        return;
-    uint32_t *one = memory_zeroed(hosts, sizeof *one);
+        return true;
+    uint32_t *one = pki_array_zeroed(hosts, sizeof *one);
     pki_job_field f = {.units = hosts,
                        .blocks = ranks->blocks,
                        .roles = one,
@@ -480,12 +508,15 @@ static void find_hosts(const pki_job *j, pki_job_field *ranks, pki_job_lateness 
                        .level = ranks->level};
     f.values = values_of_hosts(j, ranks->values, f.blocks);
     f.low = values_of_hosts(j, ranks->low, f.blocks);
-    pki_job_field_begin(&f);
-    judge_hosts(j, &f, ranks, l);
-    pki_job_field_end(&f);
+    bool ok = one && f.values && f.low;
+    if (ok) {
+        ok = pki_job_field_begin(&f) && judge_hosts(j, &f, ranks, l);
+        pki_job_field_end(&f);
+    }
     free(f.values);
     free(f.low);
     free(one);
+    return ok;
 }
 
 /* ---- ranks ---- */
@@ -497,19 +528,24 @@ typedef struct seen {
     bool *may_be; /* late, by either */
 } seen;
 
-static seen see(const pki_job *j, const pki_job_field *f, const pki_job_lateness *l)
+/* To be given to unsee in any case. */
+static bool see(seen *s, const pki_job *j, const pki_job_field *f, const pki_job_lateness *l)
 {
-    seen s = {.may_be = memory_zeroed(f->units, sizeof *s.may_be)};
+    *s = (seen){.may_be = pki_array_zeroed(f->units, sizeof *s->may_be)};
     for (int look = 0; look < PKI_JOB_LOOKS; look++) {
-        s.quick[look] = memory_zeroed(f->units, sizeof **s.quick);
+        s->quick[look] = pki_array_zeroed(f->units, sizeof **s->quick);
+        if (!s->may_be || !s->quick[look])
+            return false;
         for (size_t r = 0; r < f->units; r++) {
-            s.quick[look][r] = pki_job_field_quick(f, (pki_job_look)look, r);
-            s.may_be[r] |= s.quick[look][r] > log1p(PKI_JOB_LATE_LEAST);
+            s->quick[look][r] = pki_job_field_quick(f, (pki_job_look)look, r);
+            s->may_be[r] |= s->quick[look][r] > log1p(PKI_JOB_LATE_LEAST);
         }
-        s.stands[look] =
-            pki_job_stand_out(j, f->roles, l->processors.determined, s.quick[look], f->level);
+        s->stands[look] =
+            pki_job_stand_out(j, f->roles, l->processors.determined, s->quick[look], f->level);
+        if (!s->stands[look])
+            return false;
     }
-    return s;
+    return true;
 }
 
 static void unsee(seen *s)
@@ -555,25 +591,43 @@ typedef struct undecided {
     double low;
 } undecided;
 
-static void judge_ranks(const pki_job *j, const pki_job_field *f, undecided *left,
-                        pki_job_lateness *l)
+static bool judge_each(const pki_job_worth *w, const pki_job_field *f, const seen *s,
+                       undecided *left, pki_job_lateness *l)
 {
-    seen s = see(j, f, l);
-    pki_job_worth w = pki_job_worth_begin(j, f->values, l->by_work, s.may_be);
     for (size_t r = 0; r < f->units; r++) {
-        pki_job_judgement of = judge_rank(&w, f, &s, r, &left[r].not );
+        pki_job_judgement of = judge_rank(w, f, s, r, &left[r].not );
         left[r].low = expm1(of.interval.low);
-        l->by[r] = expm1(isnan(of.by) ? s.quick[PKI_JOB_IN_THE_MIDDLE][r] : of.by);
-        if (of.late) {
-            pki_job_late *late = add_late(l, &of);
-            late->rank = r;
-            late->host_at = j->ranks[r].host;
-            late->processor = l->processors.alone[r];
-            left[r].not = NOT_BEYOND;
-        }
+        l->by[r] = expm1(isnan(of.by) ? s->quick[PKI_JOB_IN_THE_MIDDLE][r] : of.by);
+        if (!of.late)
+            continue;
+        pki_job_late *late = add_late(l, &of);
+        if (!late)
+            return false;
+        late->rank = r;
+        late->host_at = w->of->ranks[r].host;
+        late->processor = l->processors.alone[r];
+        left[r].not = NOT_BEYOND;
+    }
+    return true;
+}
+
+/* What is done with what is seen of the ranks. */
+typedef bool judge(const pki_job_worth *w, const pki_job_field *f, const seen *s, undecided *left,
+                   pki_job_lateness *l);
+
+static bool judge_ranks(const pki_job *j, const pki_job_field *f, undecided *left,
+                        pki_job_lateness *l, judge *each)
+{
+    seen s;
+    bool ok = see(&s, j, f, l);
+    if (ok) {
+        pki_job_worth w;
+        ok =
+            pki_job_worth_begin(&w, j, f->values, l->by_work, s.may_be) && each(&w, f, &s, left, l);
+        pki_job_worth_end(&w);
     }
     unsee(&s);
-    pki_job_worth_end(&w);
+    return ok;
 }
 
 static void note_left(const undecided *left, size_t ranks, pki_job_lateness *l)
@@ -596,33 +650,40 @@ static bool is_accused(const pki_job_lateness *l, size_t rank)
     return false;
 }
 
-/* Who would be late if none of the time without a processor that nobody tells step by step had been
- * its own. */
-static void find_not_known(const pki_job *j, const pki_job_field *ranks, undecided *left,
-                           pki_job_lateness *l)
+static bool is_any_unknown(const pki_job *j)
 {
-    size_t unknown = 0;
     for (size_t r = 0; r < j->rank_count; r++)
-        unknown +=
-            !pki_job_has_run_delay(&j->ranks[r]) && pki_job_crowd_share(&j->ranks[r].processor) > 0;
-    if (!unknown)
-        return;
-    pki_job_field f = *ranks;
-    f.low = f.values;
-    pki_job_field_begin(&f);
-    seen s = see(j, &f, l);
-    pki_job_worth w = pki_job_worth_begin(j, f.values, l->by_work, s.may_be);
-    for (size_t r = 0; r < f.units; r++) {
+        if (!pki_job_has_run_delay(&j->ranks[r]) && pki_job_crowd_share(&j->ranks[r].processor) > 0)
+            return true;
+    return false;
+}
+
+static bool note_not_known(const pki_job_worth *w, const pki_job_field *f, const seen *s,
+                           undecided *left, pki_job_lateness *l)
+{
+    for (size_t r = 0; r < f->units; r++) {
         why not ;
-        pki_job_judgement of = judge_rank(&w, &f, &s, r, &not );
+        pki_job_judgement of = judge_rank(w, f, s, r, &not );
         if (of.late && !is_accused(l, r)) {
             note_undecided(&l->not_known, r, expm1(of.by));
             left[r].not = NOT_BEYOND;
         }
     }
-    unsee(&s);
-    pki_job_worth_end(&w);
+    return true;
+}
+
+/* Who would be late if none of the time without a processor that nobody tells step by step had been
+ * its own. */
+static bool find_not_known(const pki_job *j, const pki_job_field *ranks, undecided *left,
+                           pki_job_lateness *l)
+{
+    if (!is_any_unknown(j))
+        return true;
+    pki_job_field f = *ranks;
+    f.low = f.values;
+    bool ok = pki_job_field_begin(&f) && judge_ranks(j, &f, left, l, note_not_known);
     pki_job_field_end(&f);
+    return ok;
 }
 
 static int latest_first(const void *x, const void *y)
@@ -647,10 +708,27 @@ static const char *why_not(const pki_job *j, const pki_job_loop *loop, double le
 static double level_of(const pki_job *j, size_t roles)
 {
     size_t hosts = compares_hosts(j, roles) ? j->hosts.count : 0;
-    return JOB_LATE_LEVEL / (double)(PKI_JOB_LOOKS * j->rank_count + hosts);
+    return LATE_LEVEL / (double)(PKI_JOB_LOOKS * j->rank_count + hosts);
 }
 
-static void find_late(const pki_job *j, const pki_job_loop *loop, const uint32_t *roles,
+static bool judge_all(const pki_job *j, pki_job_field *f, pki_job_lateness *l)
+{
+    undecided *left = pki_array_zeroed(j->rank_count, sizeof *left);
+    bool ok = left &&
+              pki_job_find_processors(&l->processors, j, f->roles, l->roles, f->values, f->low) &&
+              find_hosts(j, f, l);
+    if (ok) {
+        ok = pki_job_field_begin(f) && judge_ranks(j, f, left, l, judge_each);
+        pki_job_field_end(f);
+    }
+    ok = ok && find_not_known(j, f, left, l);
+    if (ok)
+        note_left(left, j->rank_count, l);
+    free(left);
+    return ok;
+}
+
+static bool find_late(const pki_job *j, const pki_job_loop *loop, const uint32_t *roles,
                       double level, pki_job_lateness *l)
 {
     l->blocks = loop->block_count;
@@ -662,38 +740,38 @@ static void find_late(const pki_job *j, const pki_job_loop *loop, const uint32_t
                        .roles = roles,
                        .role_count = l->roles,
                        .level = level};
-    l->processors = pki_job_find_processors(j, roles, l->roles, f.values, f.low);
-    find_hosts(j, &f, l);
-    undecided *left = memory_zeroed(j->rank_count, sizeof *left);
-    pki_job_field_begin(&f);
-    judge_ranks(j, &f, left, l);
-    pki_job_field_end(&f);
-    find_not_known(j, &f, left, l);
-    note_left(left, j->rank_count, l);
-    free(left);
+    bool ok = f.values && f.low && judge_all(j, &f, l);
     free(f.values);
     free(f.low);
+    return ok;
 }
 
-pki_job_lateness pki_job_find_late(const pki_job *j, const pki_job_waits *waits)
+static bool find_all(const pki_job *j, const uint32_t *roles, const pki_job_waits *waits,
+                     pki_job_lateness *l)
 {
     const pki_job_loop *loop = pki_job_usual(j);
-    pki_job_lateness l = {.by = memory_zeroed(j->rank_count, sizeof *l.by)};
-    for (size_t r = 0; r < j->rank_count; r++)
-        l.by[r] = NAN;
-    uint32_t *roles = pki_job_roles(j, &l.roles);
-    double level = level_of(j, l.roles);
-    l.why_not = why_not(j, loop, level);
-    if (!l.why_not) {
-        find_late(j, loop, roles, level, &l);
-        if (waits)
-            excuse_link_ends(j, waits, &l);
-        if (l.count)
-            qsort(l.late, l.count, sizeof *l.late, latest_first);
-        find_costs(j, roles, &l);
-    }
+    double level = level_of(j, l->roles);
+    l->why_not = why_not(j, loop, level);
+    if (l->why_not)
+        return true;
+    if (!find_late(j, loop, roles, level, l))
+        return false;
+    if (waits)
+        excuse_link_ends(j, waits, l);
+    if (l->count)
+        qsort(l->late, l->count, sizeof *l->late, latest_first);
+    return find_costs(j, roles, l);
+}
+
+bool pki_job_find_late(pki_job_lateness *l, const pki_job *j, const pki_job_waits *waits)
+{
+    *l = (pki_job_lateness){.by = pki_array_zeroed(j->rank_count, sizeof *l->by)};
+    for (size_t r = 0; l->by && r < j->rank_count; r++)
+        l->by[r] = NAN;
+    uint32_t *roles = pki_job_roles(j, &l->roles);
+    bool ok = l->by && roles && find_all(j, roles, waits, l);
     free(roles);
-    return l;
+    return ok;
 }
 
 void pki_job_lateness_finish(pki_job_lateness *l)

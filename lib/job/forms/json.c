@@ -110,42 +110,44 @@ static void put_slow(pki_json *j, const pki_job_findings *f, const pki_job_slow_
 }
 
 static void put_verdicts_of(pki_json *j, const char *key, const pki_job_findings *f,
-                            pki_job_verdict *all, size_t count, size_t most)
+                            const pki_job_verdicts *v, size_t most)
 {
     static const char *const severities[] = {
         [PKI_GOOD] = "good", [PKI_NOTE] = "note", [PKI_WARN] = "warning"};
     pki_json_row(j);
     pki_json_open(j, key, '[');
-    for (size_t i = 0; i < PKI_MIN(count, most); i++) {
+    for (size_t i = 0; i < PKI_MIN(v->count, most); i++) {
+        const pki_job_verdict *one = &v->all[i];
         pki_json_row(j);
         pki_json_open(j, NULL, '{');
-        pki_json_text(j, "name", all[i].name);
-        pki_json_text(j, "severity", severities[all[i].severity]);
-        pki_json_text(j, "text", all[i].text);
-        if (all[i].late)
-            put_late(j, f, all[i].late);
-        if (all[i].slow)
-            put_slow(j, f, all[i].slow);
+        pki_json_text(j, "name", one->name);
+        pki_json_text(j, "severity", severities[one->severity]);
+        pki_json_text(j, "text", one->text);
+        if (one->late)
+            put_late(j, f, one->late);
+        if (one->slow)
+            put_slow(j, f, one->slow);
         pki_json_close(j, '}');
     }
     pki_json_close(j, ']');
-    for (size_t i = 0; i < count; i++)
-        free(all[i].text);
-    free(all);
 }
 
-static void put_verdicts(pki_json *j, const pki_job_findings *f, size_t most)
+static bool put_verdicts(pki_json *j, const pki_job_findings *f, size_t most)
 {
-    size_t count;
-    pki_job_verdict *all = pki_job_verdicts(f, &count);
-    put_verdicts_of(j, "verdicts", f, all, count, most);
+    pki_job_verdicts all;
+    bool ok = pki_job_find_verdicts(&all, f);
+    put_verdicts_of(j, "verdicts", f, &all, most);
+    pki_job_verdicts_finish(&all);
+    return ok;
 }
 
-void pki_job_json_grouped_verdicts(pki_json *j, const pki_job_findings *f)
+bool pki_job_json_grouped_verdicts(pki_json *j, const pki_job_findings *f)
 {
-    size_t count;
-    pki_job_verdict *said = pki_job_grouped_verdicts(f, &count);
-    put_verdicts_of(j, "said", f, said, count, count);
+    pki_job_verdicts said;
+    bool ok = pki_job_group_verdicts(&said, f);
+    put_verdicts_of(j, "said", f, &said, SIZE_MAX);
+    pki_job_verdicts_finish(&said);
+    return ok;
 }
 
 /* ---- efficiency ---- */
@@ -512,10 +514,10 @@ static void put_ranks(pki_json *j, const pki_job_findings *f, const pki_job_json
     pki_json_close(j, ']');
 }
 
-void pki_job_json_members(pki_json *j, const pki_job_findings *f, const pki_job_json_most *most)
+bool pki_job_json_members(pki_json *j, const pki_job_findings *f, const pki_job_json_most *most)
 {
     put_job(j, f, most);
-    put_verdicts(j, f, most->rows);
+    bool ok = put_verdicts(j, f, most->rows);
     put_pop(j, &f->pop);
     put_frontier(j, f);
     put_stages(j, f->of, most->loops);
@@ -525,13 +527,14 @@ void pki_job_json_members(pki_json *j, const pki_job_findings *f, const pki_job_
     put_arrivals(j, &f->links, most->rows);
     pki_job_lives_json(f->of, j);
     put_devices(j, f->of, most->rows);
-    pki_job_costs_json(f->of, j);
-    pki_job_counted_json(f->of, most->rows, j);
+    ok &= pki_job_costs_json(f->of, j);
+    ok &= pki_job_counted_json(f->of, most->rows, j);
     put_exchange(j, f, most->rows);
     put_ranks(j, f, most);
+    return ok;
 }
 
-void pki_job_print_json(const pki_job_findings *f, const pki_against *a, const char *other,
+bool pki_job_print_json(const pki_job_findings *f, const pki_against *a, const char *other,
                         FILE *to)
 {
     static const pki_job_json_most all = {SIZE_MAX, SIZE_MAX, SIZE_MAX, NULL, 0};
@@ -539,9 +542,10 @@ void pki_job_print_json(const pki_job_findings *f, const pki_against *a, const c
     pki_json_open(&j, NULL, '{');
     pki_json_text(&j, "format", PKI_JOB_FORMAT);
     pki_json_uint(&j, "schema", PKI_JOB_SCHEMA);
-    pki_job_json_members(&j, f, &all);
+    bool ok = pki_job_json_members(&j, f, &all);
     if (a)
         pki_against_json(a, other, SIZE_MAX, &j);
     pki_json_close(&j, '}');
     fputc('\n', to);
+    return ok;
 }

@@ -1,11 +1,9 @@
-/* tools/job/clocks/clocks.h - clocks of nodes, by what ranks did together */
+/* lib/job/clocks.h - clocks of nodes, by what ranks did together */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "complaint.h"
 
 /* ---- what ranks did together ---- */
 
@@ -40,16 +38,17 @@ typedef struct pki_joint {
 
 typedef struct pki_joints pki_joints;
 
-/* Its file lies beside `path`. */
+/* Its file lies beside `path`, which is the caller's. What answers false has set errno; create is
+ * NULL without memory. */
 pki_joints *pki_joints_create(const char *path);
 void pki_joints_destroy(pki_joints *o);
-bool pki_joints_add(pki_joints *o, const pki_joint *op, complaint *why);
+bool pki_joints_add(pki_joints *o, const pki_joint *op);
 uint64_t pki_joints_count(const pki_joints *o);
 
 /* Calls `group` with all operations of one key, by kind, rank and start (of their files), in any
- * order of keys; may be asked again. False and why. */
+ * order of keys; may be asked again. */
 typedef void pki_joints_group(void *user, pki_joint *all, size_t count);
-bool pki_joints_each(pki_joints *o, pki_joints_group *group, void *user, complaint *why);
+bool pki_joints_each(pki_joints *o, pki_joints_group *group, void *user);
 
 /* Are these one collective, each rank once? If not, communicators have the same name. */
 bool pki_joints_are_one(const pki_joint *all, size_t count);
@@ -149,11 +148,13 @@ typedef struct pki_clocks {
 } pki_clocks;
 
 /* Gives each file its clock; the axis is that of the first one's, from the first moment of any of
- * them on. By real time, until pki_clocks_fit. The files stay where they are. */
-void pki_clocks_make(pki_clocks *c, const pki_clocked_files *files);
+ * them on. By real time, until pki_clocks_fit. The files stay where they are. False without memory:
+ * then pki_clocks_free alone may follow. */
+bool pki_clocks_make(pki_clocks *c, const pki_clocked_files *files);
 
-/* By what ranks did together; files have been read once, and their ends are known. */
-bool pki_clocks_fit(pki_clocks *c, pki_joints *o, complaint *why);
+/* By what ranks did together; files have been read once, and their ends are known. False and errno:
+ * they are by real time. */
+bool pki_clocks_fit(pki_clocks *c, pki_joints *o);
 void pki_clocks_free(pki_clocks *c);
 
 /* A moment of a file, ns, on the axis. Never runs backwards. */

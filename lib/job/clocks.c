@@ -1,10 +1,223 @@
-#include "job/clocks/clocks.h"
+#include "job/clocks.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "memory.h"
+#include <pk/comm.h>
+
+#include "base/memory.h"
+#include "comm/model/operation.h"
+#include "out/file.h"
+
+/* ---- what ranks did together ---- */
+
+#define PARTS 256
+#define CHUNK 256 /* operations that a part keeps in memory */
+
+typedef struct part {
+    pki_joint *waiting;
+    size_t used, chunks, room;
+    uint64_t *places; /* of its chunks in the file */
+} part;
+
+struct pki_joints {
+    const char *path; /* of what lies beside it */
+    int fd;
+    uint64_t end, count;
+    part parts[PARTS];
+};
+
+pki_joint_kind pki_joint_kind_of(uint32_t op)
+{
+    switch (op) {
+    case PK_COMM_OP_ALL_REDUCE:
+    case PK_COMM_OP_ALL_GATHER:
+    case PK_COMM_OP_REDUCE_SCATTER:
+    case PK_COMM_OP_ALL_TO_ALL:
+    case PK_COMM_OP_BARRIER:
+        return PKI_JOINT_ALL;
+    case PK_COMM_OP_BROADCAST:
+    case PK_COMM_OP_SCATTER:
+        return PKI_JOINT_FROM;
+    case PK_COMM_OP_REDUCE:
+    case PK_COMM_OP_GATHER:
+        return PKI_JOINT_TO;
+    case PK_COMM_OP_SEND:
+    case PK_COMM_OP_SEND_RECV:
+        return PKI_JOINT_SEND;
+    case PK_COMM_OP_RECV:
+        return PKI_JOINT_RECEIVE;
+    default:
+        return PKI_JOINT_LOOSE;
+    }
+}
+
+pki_joints *pki_joints_create(const char *path)
+{
+    pki_joints *o = calloc(1, sizeof *o);
+    if (!o)
+        return NULL;
+    o->path = path;
+    o->fd = -1;
+    return o;
+}
+
+void pki_joints_destroy(pki_joints *o)
+{
+    if (!o)
+        return;
+    for (size_t i = 0; i < PARTS; i++) {
+        free(o->parts[i].waiting);
+        free(o->parts[i].places);
+    }
+    if (o->fd >= 0)
+        close(o->fd);
+    free(o);
+}
+
+uint64_t pki_joints_count(const pki_joints *o)
+{
+    return o->count;
+}
+
+static bool open_file(pki_joints *o)
+{
+    char name[PATH_MAX];
+    if (o->fd >= 0)
+        return true;
+    o->fd = pki_file_fresh(o->path, PKI_FILE_PRIVATE, name, sizeof name);
+    if (o->fd >= 0)
+        unlink(name);
+    return o->fd >= 0;
+}
+
+static bool write_all(int fd, const char *data, size_t n, uint64_t at)
+{
+    if (!pki_mem_may_grow(at + n))
+        return false;
+    while (n > 0) {
+        ssize_t put = pwrite(fd, data, n, (off_t)at);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        data += put;
+        n -= (size_t)put;
+        at += (uint64_t)put;
+    }
+    return true;
+}
+
+static bool read_all(int fd, char *data, size_t n, uint64_t at)
+{
+    while (n > 0) {
+        ssize_t got = pread(fd, data, n, (off_t)at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            errno = got < 0 ? errno : EIO;
+            return false;
+        }
+        data += got;
+        n -= (size_t)got;
+        at += (uint64_t)got;
+    }
+    return true;
+}
+
+/* A part that has a chunk's worth goes to the file. */
+static bool put_away(pki_joints *o, part *p)
+{
+    const size_t bytes = CHUNK * sizeof *p->waiting;
+    if (!open_file(o) || !write_all(o->fd, (const char *)p->waiting, bytes, o->end) ||
+        !pki_array_fit(&p->places, &p->room, p->chunks + 1, sizeof *p->places))
+        return false;
+    p->places[p->chunks++] = o->end;
+    o->end += bytes;
+    p->used = 0;
+    return true;
+}
+
+bool pki_joints_add(pki_joints *o, const pki_joint *op)
+{
+    part *p = &o->parts[op->key % PARTS];
+    if (!p->waiting)
+        p->waiting = calloc(CHUNK, sizeof *p->waiting);
+    if (!p->waiting || p->used == CHUNK)
+        return false; /* there was no room for a whole chunk */
+    p->waiting[p->used++] = *op;
+    o->count++;
+    return p->used < CHUNK || put_away(o, p);
+}
+
+static int in_order(const void *a, const void *b)
+{
+    const pki_joint *one = a, *other = b;
+    if (one->key != other->key)
+        return one->key < other->key ? -1 : 1;
+    if (one->kind != other->kind)
+        return one->kind < other->kind ? -1 : 1;
+    if (one->rank != other->rank)
+        return one->rank < other->rank ? -1 : 1;
+    return one->start < other->start ? -1 : one->start > other->start;
+}
+
+static void each_group(pki_joint *all, size_t n, pki_joints_group *group, void *user)
+{
+    for (size_t i = 0, next; i < n; i = next) {
+        for (next = i + 1; next < n && all[next].key == all[i].key; next++)
+            ;
+        group(user, all + i, next - i);
+    }
+}
+
+static bool each_group_of_part(const pki_joints *o, const part *p, pki_joints_group *group,
+                               void *user)
+{
+    size_t n = p->chunks * CHUNK + p->used;
+    pki_joint *all = pki_array_zeroed(n, sizeof *all);
+    bool whole = all != NULL;
+    for (size_t i = 0; whole && i < p->chunks; i++)
+        whole = read_all(o->fd, (char *)(all + i * CHUNK), CHUNK * sizeof *all, p->places[i]);
+    if (whole && n) {
+        if (p->used)
+            memcpy(all + p->chunks * CHUNK, p->waiting, p->used * sizeof *all);
+        qsort(all, n, sizeof *all, in_order);
+        each_group(all, n, group, user);
+    }
+    int error = errno;
+    free(all);
+    errno = error;
+    return whole;
+}
+
+bool pki_joints_each(pki_joints *o, pki_joints_group *group, void *user)
+{
+    for (size_t i = 0; i < PARTS; i++)
+        if (!each_group_of_part(o, &o->parts[i], group, user))
+            return false;
+    return true;
+}
+
+bool pki_joints_are_one(const pki_joint *all, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (all[i].rank == all[i - 1].rank || all[i].kind != all[0].kind)
+            return false;
+    return count <= all[0].ranks;
+}
+
+size_t pki_joints_receives(const pki_joint *all, size_t count)
+{
+    size_t i = 0;
+    while (i < count && all[i].kind != PKI_JOINT_RECEIVE)
+        i++;
+    return i;
+}
 
 /* ---- how far two clocks are apart: bounds from both sides, over time ---- */
 
@@ -12,8 +225,8 @@
 
 static pki_bounds_piece *piece_at(pki_bounds *b, double at)
 {
-    double part = b->span > 0 ? (at - b->from) / b->span * PKI_BOUNDS_PIECES : 0;
-    int i = part > 0 ? part < PKI_BOUNDS_PIECES - 1 ? (int)part : PKI_BOUNDS_PIECES - 1 : 0;
+    double place = b->span > 0 ? (at - b->from) / b->span * PKI_BOUNDS_PIECES : 0;
+    int i = place > 0 ? place < PKI_BOUNDS_PIECES - 1 ? (int)place : PKI_BOUNDS_PIECES - 1 : 0;
     b->count++;
     return &b->pieces[i];
 }
@@ -141,8 +354,8 @@ static int64_t offset_at(const pki_clock *c, uint64_t at)
     const pki_clock_knot *a = &c->knots[i], *b = a + 1;
     if (at >= b->at || b->at == a->at)
         return b->offset;
-    double part = (double)(at - a->at) / (double)(b->at - a->at);
-    return a->offset + llround((double)(b->offset - a->offset) * part);
+    double share = (double)(at - a->at) / (double)(b->at - a->at);
+    return a->offset + llround((double)(b->offset - a->offset) * share);
 }
 
 static int64_t absolute(const pki_clocks *c, uint32_t clock, uint64_t at)
@@ -178,26 +391,31 @@ typedef struct finding {
     edges *edges;
     const pki_clocks *clocks;
     extremes *of; /* by clock */
+    bool failed;  /* without memory */
 } finding;
 
 static edge *make_edge(finding *f, uint32_t a, uint32_t b, size_t slot)
 {
     edges *e = f->edges;
-    if (e->count == EDGES_MOST)
+    if (e->count == EDGES_MOST || f->failed)
         return NULL;
     const pki_clock *one = &f->clocks->all[a], *other = &f->clocks->all[b];
-    edge *made = memory_zeroed(1, sizeof *made);
+    edge *made = calloc(1, sizeof *made);
+    if (!made || !pki_array_fit(&e->all, &e->room, e->count + 1, sizeof *e->all)) {
+        free(made);
+        f->failed = true;
+        return NULL;
+    }
     made->a = a;
     made->b = b;
     made->about = other->real_offset - one->real_offset;
     made->found.span = (double)(other->last - other->first);
-    memory_fit(&e->all, &e->room, e->count + 1, sizeof *e->all);
     e->all[e->count++] = made;
     e->table[slot] = (uint32_t)e->count;
     return made;
 }
 
-/* a < b; NULL: there are too many. */
+/* a < b; NULL: there are too many, or there is no memory. */
 static edge *edge_of(finding *f, uint32_t a, uint32_t b)
 {
     edges *e = f->edges;
@@ -307,14 +525,17 @@ static void add_group(void *user, pki_joint *all, size_t count)
         add_rooted(f, all, count);
 }
 
-/* From all operations, whose files have been read. False and why. */
-static bool find_edges(edges *e, const pki_clocks *c, pki_joints *o, complaint *why)
+/* From all operations, whose files have been read. False and errno. */
+static bool find_edges(edges *e, const pki_clocks *c, pki_joints *o)
 {
-    *e = (edges){.table = memory_zeroed(TABLE, sizeof *e->table)};
-    finding f = {e, c, memory_zeroed(c->count, sizeof *f.of)};
-    bool found = pki_joints_each(o, add_group, &f, why);
+    finding f = {.edges = e, .clocks = c, .of = pki_array_zeroed(c->count, sizeof *f.of)};
+    *e = (edges){.table = calloc(TABLE, sizeof *e->table)};
+    f.failed = !f.of || !e->table;
+    bool found = !f.failed && pki_joints_each(o, add_group, &f);
     free(f.of);
-    return found;
+    if (f.failed)
+        errno = ENOMEM;
+    return found && !f.failed;
 }
 
 static void free_edges(edges *e)
@@ -327,12 +548,14 @@ static void free_edges(edges *e)
 
 /* ---- which there are ---- */
 
+/* UINT32_MAX: without memory. */
 static uint32_t clock_named(pki_clocks *c, size_t *room, const pki_clocked *s)
 {
     for (uint32_t i = 0; i < c->count; i++)
         if (strcmp(c->all[i].name, s->name) == 0)
             return i;
-    memory_fit(&c->all, room, c->count + 1, sizeof *c->all);
+    if (!pki_array_fit(&c->all, room, c->count + 1, sizeof *c->all))
+        return UINT32_MAX;
     pki_clock *it = &c->all[c->count];
     *it = (pki_clock){.name = s->name, .host = s->host, .first = UINT64_MAX, .count = 1};
     it->real_offset = (int64_t)(s->unix_ns - s->base_ns);
@@ -370,16 +593,21 @@ static void use_real_time(const pki_clocks *c, pki_clock *it)
                                     .doubt = it == c->all ? 0 : -1};
 }
 
-void pki_clocks_make(pki_clocks *c, const pki_clocked_files *files)
+bool pki_clocks_make(pki_clocks *c, const pki_clocked_files *files)
 {
     size_t room = 0;
     *c = (pki_clocks){.files = *files};
-    for (size_t i = 0; i < files->count; i++)
-        file_at(c, i)->clock = clock_named(c, &room, file_at(c, i));
+    for (size_t i = 0; i < files->count; i++) {
+        uint32_t at = clock_named(c, &room, file_at(c, i));
+        if (at == UINT32_MAX)
+            return false;
+        file_at(c, i)->clock = at;
+    }
     find_spans(c);
     for (size_t i = 0; i < c->count; i++)
         use_real_time(c, &c->all[i]);
     find_origin(c);
+    return true;
 }
 
 void pki_clocks_free(pki_clocks *c)
@@ -438,9 +666,11 @@ static bool place_clock(pki_clocks *c, const edge *e, uint32_t placed)
 }
 
 /* From the first clock on, by what is bounded from both sides. */
-static void place_clocks(pki_clocks *c, const edges *e)
+static bool place_clocks(pki_clocks *c, const edges *e)
 {
-    bool *placed = memory_zeroed(c->count, sizeof *placed);
+    bool *placed = pki_array_zeroed(c->count, sizeof *placed);
+    if (!placed)
+        return false;
     placed[0] = true;
     for (bool more = true; more;) {
         more = false;
@@ -454,15 +684,14 @@ static void place_clocks(pki_clocks *c, const edges *e)
         }
     }
     free(placed);
+    return true;
 }
 
-bool pki_clocks_fit(pki_clocks *c, pki_joints *o, complaint *why)
+bool pki_clocks_fit(pki_clocks *c, pki_joints *o)
 {
     edges e;
     find_spans(c);
-    bool found = find_edges(&e, c, o, why);
-    if (found)
-        place_clocks(c, &e);
+    bool found = find_edges(&e, c, o) && place_clocks(c, &e);
     free_edges(&e);
     find_origin(c);
     return found;

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/memory.h"
 #include "bench/stats/samples.h"
 #include "measure/overhead.h"
-#include "memory.h"
 
 /* ---- in which share of its time a rank was ready to run and had no processor ---- */
 
@@ -32,18 +32,24 @@ bool pki_job_is_crowded(const pki_job *j, size_t rank)
 /* ---- self times of stages, of the ranks that have them ---- */
 
 /* One after the other, so the last one says whether it is new. */
-static void note_selves(pki_job_selves *of, size_t rank)
+static bool note_selves(pki_job_selves *of, size_t rank)
 {
     if (of->count && of->ranks[of->count - 1] == rank)
-        return;
-    if ((of->count & (of->count - 1)) == 0)
-        of->ranks = memory_resized(of->ranks, 2 * (of->count + 1) * sizeof *of->ranks);
+        return true;
+    if ((of->count & (of->count - 1)) == 0) {
+        uint32_t *more = realloc(of->ranks, 2 * (of->count + 1) * sizeof *more);
+        if (!more)
+            return false;
+        of->ranks = more;
+    }
     of->ranks[of->count++] = (uint32_t)rank;
+    return true;
 }
 
-static void make_selves(pki_job_selves *of, size_t blocks)
+static bool make_selves(pki_job_selves *of, size_t blocks)
 {
-    of->rows = memory_zeroed(of->count * blocks, sizeof *of->rows);
+    of->rows = pki_array_zeroed(of->count * blocks, sizeof *of->rows);
+    return of->rows != NULL;
 }
 
 static void finish_selves(pki_job_selves *of)
@@ -72,8 +78,8 @@ double *pki_job_selves_row(const pki_job_loop *loop, size_t stage, size_t rank)
 typedef struct gathering {
     pki_job *of;
     size_t room;
-    table names;  /* kind and name, by number... */
-    uint32_t *at; /* ...and where in the order that is */
+    pki_texts names; /* kind and name, by number... */
+    uint32_t *at;    /* ...and where in the order that is */
     size_t at_room;
     char *key;
     size_t key_room;
@@ -84,93 +90,111 @@ static bool are_sane(const pki_stage_summary *s)
     return s->width == PKI_BLOCK_HEAD + s->stage_count;
 }
 
-static void insert(gathering *g, const pki_stage_row *row, uint32_t behind)
+/* Behind so many; its name is taken over, NULL: no memory. */
+static bool insert(gathering *g, uint32_t behind, pki_job_stage stage)
 {
     pki_job *j = g->of;
-    bool waits = row->kind == PK_COMM || row->kind == PK_WAIT;
-    memory_fit(&j->stages, &g->room, j->stage_count + 1, sizeof *j->stages);
+    if (!stage.name ||
+        !pki_array_fit(&j->stages, &g->room, j->stage_count + 1, sizeof *j->stages)) {
+        free(stage.name);
+        return false;
+    }
     memmove(&j->stages[behind + 1], &j->stages[behind],
             (j->stage_count++ - behind) * sizeof *j->stages);
-    j->stages[behind] = (pki_job_stage){memory_copy(row->name), row->kind, waits};
+    j->stages[behind] = stage;
+    return true;
+}
+
+static bool insert_new(gathering *g, const pki_stage_row *row, uint32_t behind)
+{
+    bool waits = row->kind == PK_COMM || row->kind == PK_WAIT;
+    if (!insert(g, behind, (pki_job_stage){strdup(row->name), row->kind, waits}))
+        return false;
     for (uint32_t i = 0; i + 1 < g->names.count; i++)
         g->at[i] += g->at[i] >= behind;
     g->at[g->names.count - 1] = behind;
+    return true;
 }
 
-static const char *key_of(gathering *g, const pki_stage_row *row)
+/* PKI_TEXTS_NONE: without memory, as in all that follows. */
+static uint32_t number_of(gathering *g, const pki_stage_row *row)
 {
     size_t length = strlen(row->name);
-    memory_fit(&g->key, &g->key_room, length + 2, 1);
+    if (!pki_array_fit(&g->key, &g->key_room, length + 2, 1))
+        return PKI_TEXTS_NONE;
     g->key[0] = (char)('0' + row->kind % 64);
     memcpy(g->key + 1, row->name, length + 1);
-    return g->key;
+    return pki_texts_add(&g->names, g->key);
 }
 
-/* A stage that no rank before had comes behind the one that it comes behind here. Answers with
- * their numbers. */
-static uint32_t *add_stages(gathering *g, const pki_stage_summary *s)
+/* A stage that no rank before had comes behind the one that it comes behind here. */
+static bool add_stages(gathering *g, const pki_stage_summary *s, uint32_t *numbers)
 {
-    uint32_t *numbers = memory_zeroed(s->stage_count, sizeof *numbers), behind = 0;
+    uint32_t behind = 0;
     for (size_t i = 0; i < s->stage_count; i++) {
         uint32_t known = g->names.count;
-        numbers[i] = table_add(&g->names, key_of(g, &s->stages[i]));
-        memory_fit(&g->at, &g->at_room, g->names.count, sizeof *g->at);
-        if (numbers[i] == known)
-            insert(g, &s->stages[i], behind);
+        numbers[i] = number_of(g, &s->stages[i]);
+        if (numbers[i] == PKI_TEXTS_NONE ||
+            !pki_array_fit(&g->at, &g->at_room, g->names.count, sizeof *g->at) ||
+            (numbers[i] == known && !insert_new(g, &s->stages[i], behind)))
+            return false;
         behind = g->at[numbers[i]] + 1;
     }
-    return numbers;
+    return true;
 }
 
 /* Where nobody says what is waiting, ranks wait where they are in no region, if anywhere. */
-static void add_outside(gathering *g)
+static bool add_outside(gathering *g)
 {
     pki_job *j = g->of;
     j->outside_waits = j->stage_count > 0;
     for (size_t k = 0; k < j->stage_count; k++)
         j->outside_waits = j->outside_waits && !j->stages[k].waits;
-    memory_fit(&j->stages, &g->room, j->stage_count + 1, sizeof *j->stages);
-    j->stages[j->stage_count++] =
-        (pki_job_stage){memory_copy(PKI_JOB_OUTSIDE), PKI_UNTRACKED, j->outside_waits};
-}
-
-/* stages.c: the stages of all ranks, in an order, and behind them what is outside of all. Where in
- * it those of each rank stand: by rank, then by its own stage; to be freed with the next one. */
-static uint32_t **index_stages(pki_job *j)
-{
-    gathering g = {.of = j};
-    uint32_t **places = memory_zeroed(j->rank_count, sizeof *places);
-    for (size_t r = 0; r < j->rank_count; r++)
-        if (are_sane(&j->ranks[r].stages))
-            places[r] = add_stages(&g, &j->ranks[r].stages);
-    for (size_t r = 0; r < j->rank_count; r++)
-        for (size_t i = 0; places[r] && i < j->ranks[r].stages.stage_count; i++)
-            places[r][i] = g.at[places[r][i]];
-    add_outside(&g);
-    table_finish(&g.names);
-    free(g.at);
-    free(g.key);
-    return places;
+    return insert(g, (uint32_t)j->stage_count,
+                  (pki_job_stage){strdup(PKI_JOB_OUTSIDE), PKI_UNTRACKED, j->outside_waits});
 }
 
 static void free_index(const pki_job *j, uint32_t **places)
 {
-    for (size_t r = 0; r < j->rank_count; r++)
+    for (size_t r = 0; places && r < j->rank_count; r++)
         free(places[r]);
     free(places);
 }
 
-/* ---- which ranks do the same work ---- */
-
-/* By rank: its blocks with steps. */
-static uint32_t *blocks_of(const pki_job *j, const pki_job_loop *loop)
+static bool number_stages(gathering *g, uint32_t **places)
 {
-    uint32_t *there = memory_zeroed(j->rank_count, sizeof *there);
-    for (size_t b = 0; b < loop->block_count; b++)
-        for (size_t r = 0; r < j->rank_count; r++)
-            there[r] += loop->steps[pki_job_cell(j, b, r)] > 0;
-    return there;
+    const pki_job *j = g->of;
+    for (size_t r = 0; r < j->rank_count; r++) {
+        const pki_stage_summary *s = &j->ranks[r].stages;
+        if (!are_sane(s))
+            continue;
+        places[r] = pki_array_zeroed(s->stage_count, sizeof **places);
+        if (!places[r] || !add_stages(g, s, places[r]))
+            return false;
+    }
+    return true;
 }
+
+/* The stages of all ranks, in an order, and behind them what is outside of all. Where in it those
+ * of each rank stand: by rank, then by its own stage; for free_index. NULL without memory. */
+static uint32_t **index_stages(pki_job *j)
+{
+    gathering g = {.of = j};
+    uint32_t **places = pki_array_zeroed(j->rank_count, sizeof *places);
+    bool done = places && number_stages(&g, places) && add_outside(&g);
+    for (size_t r = 0; done && r < j->rank_count; r++)
+        for (size_t i = 0; places[r] && i < j->ranks[r].stages.stage_count; i++)
+            places[r][i] = g.at[places[r][i]];
+    pki_texts_finish(&g.names);
+    free(g.at);
+    free(g.key);
+    if (done)
+        return places;
+    free_index(j, places);
+    return NULL;
+}
+
+/* ---- which ranks do the same work ---- */
 
 /* In at least half of the rank's blocks. */
 static bool has_stage(const double *row, size_t blocks, size_t there)
@@ -187,82 +211,104 @@ static bool is_several(const pki_job_stage *stage)
     return strncmp(stage->name, "(other", 6) == 0;
 }
 
+/* What finding roles takes. */
+typedef struct casting {
+    const pki_job *of;
+    const pki_job_loop *loop;
+    uint32_t *there; /* by rank: its blocks with steps */
+    char *texts;     /* of each rank: a digit for each stage but what is outside of all */
+    double *several; /* by rank, then by kind: usual times of stages that had no room, as far as
+                        they may be of that kind */
+    double *times;   /* of as many as there are blocks, or ranks */
+    double *usual;   /* by rank */
+} casting;
+
 /* ns per step in the middle of the blocks, as a rank may lack a processor in some; 0: it has none.
  */
-static double usual_time(const pki_job *j, const pki_job_loop *loop, size_t stage, size_t rank)
+static double usual_time(const casting *c, size_t stage, size_t rank)
 {
-    const double *row = pki_job_selves_row(loop, stage, rank);
-    double *times = memory_zeroed(loop->block_count, sizeof *times), usual;
+    const double *row = pki_job_selves_row(c->loop, stage, rank);
     size_t count = 0;
-    for (size_t b = 0; row && b < loop->block_count; b++)
-        if (loop->steps[pki_job_cell(j, b, rank)] > 0)
-            times[count++] = row[b] / loop->steps[pki_job_cell(j, b, rank)];
-    usual = count ? pki_samples_select_median(times, count) : 0;
-    free(times);
-    return usual;
+    for (size_t b = 0; row && b < c->loop->block_count; b++)
+        if (c->loop->steps[pki_job_cell(c->of, b, rank)] > 0)
+            c->times[count++] = row[b] / c->loop->steps[pki_job_cell(c->of, b, rank)];
+    return count ? pki_samples_select_median(c->times, count) : 0;
 }
 
-/* By rank, then by kind: such times of stages that had no room, as far as they may be of that kind.
- */
-static double *find_several(const pki_job *j, const pki_job_loop *loop)
+static void find_several(casting *c)
 {
-    double *several = memory_zeroed(j->rank_count * PKI_KINDS, sizeof *several);
+    const pki_job *j = c->of;
     for (size_t k = 0; k + 1 < j->stage_count; k++)
         for (size_t r = 0; is_several(&j->stages[k]) && r < j->rank_count; r++)
             for (uint32_t kind = 0; kind < PKI_KINDS; kind++)
                 if (kind == j->stages[k].kind || j->stages[k].kind == PK_OTHER)
-                    several[r * PKI_KINDS + kind] += usual_time(j, loop, k, r);
-    return several;
+                    c->several[r * PKI_KINDS + kind] += usual_time(c, k, r);
 }
 
 /* Each rank has room for the longest stages alone, and which these are may be chance. Is there one
  * that tells nothing of this stage, where it may be among those that had no room? */
-static bool may_be_hidden(const pki_job *j, const pki_job_loop *loop, size_t stage,
-                          const char *texts, const double *several)
+static bool may_be_hidden(const casting *c, size_t stage)
 {
-    const pki_job_selves *of = &loop->selves[stage];
-    double *times = memory_zeroed(of->count + 1, sizeof *times), usual = 0;
+    const pki_job *j = c->of;
+    const pki_job_selves *of = &c->loop->selves[stage];
     uint32_t kind = j->stages[stage].kind;
     bool hidden = false;
     for (size_t i = 0; i < of->count; i++)
-        times[i] = usual_time(j, loop, stage, of->ranks[i]);
-    if (of->count)
-        usual = pki_samples_select_median(times, of->count);
+        c->usual[i] = usual_time(c, stage, of->ranks[i]);
+    double usual = of->count ? pki_samples_select_median(c->usual, of->count) : 0;
     for (size_t r = 0; r < j->rank_count && kind < PKI_KINDS; r++) {
-        double told = several[r * PKI_KINDS + kind];
-        hidden |= texts[r * j->stage_count + stage] == '0' && told > 0 && told >= usual / 2;
+        double told = c->several[r * PKI_KINDS + kind];
+        hidden |= c->texts[r * j->stage_count + stage] == '0' && told > 0 && told >= usual / 2;
     }
-    free(times);
     return hidden;
 }
 
-static void forget_hidden(const pki_job *j, const pki_job_loop *loop, char *texts)
+static void forget_hidden(casting *c)
 {
-    double *several = find_several(j, loop);
+    const pki_job *j = c->of;
     for (size_t k = 0; k + 1 < j->stage_count; k++)
-        if (is_several(&j->stages[k]) || may_be_hidden(j, loop, k, texts, several))
+        if (is_several(&j->stages[k]) || may_be_hidden(c, k))
             for (size_t r = 0; r < j->rank_count; r++)
-                texts[r * j->stage_count + k] = '0';
-    free(several);
+                c->texts[r * j->stage_count + k] = '0';
 }
 
-/* A text of each rank: a digit for each stage but what is outside of all. */
-static char *signatures(const pki_job *j, const pki_job_loop *loop)
+static void sign(casting *c)
 {
-    size_t last = j->stage_count - 1;
-    char *texts = memory_zeroed(j->rank_count, j->stage_count);
-    uint32_t *there = blocks_of(j, loop);
+    const pki_job *j = c->of;
+    size_t last = j->stage_count - 1, blocks = c->loop->block_count;
+    for (size_t b = 0; b < blocks; b++)
+        for (size_t r = 0; r < j->rank_count; r++)
+            c->there[r] += c->loop->steps[pki_job_cell(j, b, r)] > 0;
     for (size_t r = 0; r < j->rank_count; r++)
-        memset(texts + r * j->stage_count, '0', last);
+        memset(c->texts + r * j->stage_count, '0', last);
     for (size_t k = 0; k < last; k++) {
-        const pki_job_selves *of = &loop->selves[k];
+        const pki_job_selves *of = &c->loop->selves[k];
         for (size_t i = 0; i < of->count && !j->stages[k].waits; i++)
-            if (has_stage(of->rows + i * loop->block_count, loop->block_count, there[of->ranks[i]]))
-                texts[of->ranks[i] * j->stage_count + k] = '1';
+            if (has_stage(of->rows + i * blocks, blocks, c->there[of->ranks[i]]))
+                c->texts[of->ranks[i] * j->stage_count + k] = '1';
     }
-    forget_hidden(j, loop, texts);
-    free(there);
-    return texts;
+    find_several(c);
+    forget_hidden(c);
+}
+
+static bool begin_casting(casting *c)
+{
+    size_t ranks = c->of->rank_count;
+    c->there = pki_array_zeroed(ranks, sizeof *c->there);
+    c->texts = pki_array_zeroed(ranks, c->of->stage_count);
+    c->several = pki_array_zeroed(ranks * PKI_KINDS, sizeof *c->several);
+    c->times = pki_array_zeroed(c->loop->block_count, sizeof *c->times);
+    c->usual = pki_array_zeroed(ranks, sizeof *c->usual);
+    return c->there && c->texts && c->several && c->times && c->usual;
+}
+
+static void end_casting(casting *c)
+{
+    free(c->there);
+    free(c->texts);
+    free(c->several);
+    free(c->times);
+    free(c->usual);
 }
 
 static uint32_t most(const size_t *sizes, size_t count)
@@ -274,10 +320,9 @@ static uint32_t most(const size_t *sizes, size_t count)
 }
 
 /* Those with one member only go, and the others are numbered anew. */
-static size_t join_single(uint32_t *roles, size_t ranks, size_t count)
+static size_t renumber(uint32_t *roles, size_t ranks, size_t count, size_t *sizes, uint32_t *number)
 {
-    size_t *sizes = memory_zeroed(count, sizeof *sizes), kept = 0;
-    uint32_t *number = memory_zeroed(count, sizeof *number);
+    size_t kept = 0;
     for (size_t r = 0; r < ranks; r++)
         sizes[roles[r]]++;
     uint32_t largest = most(sizes, count);
@@ -289,38 +334,72 @@ static size_t join_single(uint32_t *roles, size_t ranks, size_t count)
             number[i] = number[largest];
     for (size_t r = 0; r < ranks; r++)
         roles[r] = number[roles[r]];
+    return kept;
+}
+
+static bool join_single(uint32_t *roles, size_t ranks, size_t *count)
+{
+    size_t *sizes = pki_array_zeroed(*count, sizeof *sizes);
+    uint32_t *number = pki_array_zeroed(*count, sizeof *number);
+    bool done = sizes && number;
+    if (done && *count)
+        *count = renumber(roles, ranks, *count, sizes, number);
     free(sizes);
     free(number);
-    return kept;
+    return done;
+}
+
+static bool cast(casting *c, uint32_t *roles, size_t *count)
+{
+    const pki_job *j = c->of;
+    pki_texts known = {0};
+    bool done = begin_casting(c);
+    if (done)
+        sign(c);
+    for (size_t r = 0; done && r < j->rank_count; r++) {
+        roles[r] = pki_texts_add(&known, c->texts + r * j->stage_count);
+        done = roles[r] != PKI_TEXTS_NONE;
+    }
+    *count = known.count;
+    pki_texts_finish(&known);
+    end_casting(c);
+    return done && join_single(roles, j->rank_count, count);
 }
 
 uint32_t *pki_job_roles(const pki_job *j, size_t *count)
 {
-    const pki_job_loop *loop = pki_job_usual(j);
-    uint32_t *roles = memory_zeroed(j->rank_count, sizeof *roles);
-    char *texts = loop ? signatures(j, loop) : NULL;
-    table known = {0};
-    for (size_t r = 0; loop && r < j->rank_count; r++)
-        roles[r] = table_add(&known, texts + r * j->stage_count);
-    *count = known.count ? join_single(roles, j->rank_count, known.count) : 0;
-    table_finish(&known);
-    free(texts);
-    return roles;
+    casting c = {.of = j, .loop = pki_job_usual(j)};
+    uint32_t *roles = pki_array_zeroed(j->rank_count, sizeof *roles);
+    *count = 0;
+    if (!roles || !c.loop || cast(&c, roles, count))
+        return roles;
+    free(roles);
+    return NULL;
 }
 
-size_t *pki_job_ranks_by_host(const pki_job *j, size_t *begins)
+bool pki_job_by_host(pki_job_hosts *h, const pki_job *j)
 {
-    size_t *order = memory_zeroed(j->rank_count, sizeof *order), hosts = j->hosts.count;
+    size_t hosts = j->hosts.count;
+    *h = (pki_job_hosts){pki_array_zeroed(j->rank_count, sizeof *h->ranks),
+                         pki_array_zeroed(hosts + 1, sizeof *h->begins)};
+    if (!h->ranks || !h->begins)
+        return false;
     for (size_t r = 0; r < j->rank_count; r++)
-        begins[j->ranks[r].host + 1]++;
-    for (size_t h = 0; h < hosts; h++)
-        begins[h + 1] += begins[h];
+        h->begins[j->ranks[r].host + 1]++;
+    for (size_t i = 0; i < hosts; i++)
+        h->begins[i + 1] += h->begins[i];
     for (size_t r = j->rank_count; r-- > 0;)
-        order[--begins[j->ranks[r].host + 1]] = r;
-    for (size_t h = 0; h < hosts; h++)
-        begins[h] = begins[h + 1];
-    begins[hosts] = j->rank_count;
-    return order;
+        h->ranks[--h->begins[j->ranks[r].host + 1]] = r;
+    for (size_t i = 0; i < hosts; i++)
+        h->begins[i] = h->begins[i + 1];
+    h->begins[hosts] = j->rank_count;
+    return true;
+}
+
+void pki_job_hosts_finish(pki_job_hosts *h)
+{
+    free(h->ranks);
+    free(h->begins);
 }
 
 /* ---- the steps of all ranks, block beside block ---- */
@@ -361,8 +440,8 @@ static const pki_loop_row *loop_named(const pki_stage_summary *s, const char *na
 }
 
 /* Without those that begin before `from`, and those outside the steps that are wanted. */
-static blocks loops_blocks_of(const pki_job_rank *r, const char *name, uint64_t from,
-                              const pki_job_steps *steps)
+static blocks blocks_of(const pki_job_rank *r, const char *name, uint64_t from,
+                        const pki_job_steps *steps)
 {
     const pki_loop_row *row = are_sane(&r->stages) ? loop_named(&r->stages, name) : NULL;
     if (!row)
@@ -391,35 +470,33 @@ static blocks loops_blocks_of(const pki_job_rank *r, const char *name, uint64_t 
 
 typedef struct bounds {
     uint64_t *at; /* ascending */
-    size_t count, room;
+    size_t count;
     uint64_t end;
 } bounds;
 
-static void put_bound(bounds *to, uint64_t at)
-{
-    memory_fit(&to->at, &to->room, to->count + 1, sizeof *to->at);
-    to->at[to->count++] = at;
-}
-
 /* What both have, and what only one of them can have. */
-static void meet(bounds *all, const blocks *b)
+static bool meet(bounds *all, const blocks *b)
 {
-    bounds met = {.end = PKI_MAX(all->end, end_of(b))};
+    bounds met = {.at = pki_array_zeroed(all->count + b->count, sizeof *met.at),
+                  .end = PKI_MAX(all->end, end_of(b))};
     uint64_t begin = first_of(b, 0), end = end_of(b), all_begin = all->at[0];
     size_t i = 0, k = 0;
-    while (i < all->count || k < b->count) {
+    while (met.at && (i < all->count || k < b->count)) {
         uint64_t x = i < all->count ? all->at[i] : UINT64_MAX;
         uint64_t y = k < b->count ? first_of(b, k) : UINT64_MAX;
         uint64_t least = PKI_MIN(x, y);
         bool both = x == y,
              outside = x < y ? x < begin || x >= end : y < all_begin || y >= all->end;
         if (both || outside)
-            put_bound(&met, least);
+            met.at[met.count++] = least;
         i += x == least;
         k += y == least;
     }
+    if (!met.at)
+        return false;
     free(all->at);
     *all = met;
+    return true;
 }
 
 static bool is_alike(const bounds *all, const blocks *b)
@@ -432,35 +509,39 @@ static bool is_alike(const bounds *all, const blocks *b)
     return true;
 }
 
-static void add_bounds(bounds *all, const blocks *b)
+static bool add_bounds(bounds *all, const blocks *b)
 {
     if (!b->count || is_alike(all, b))
-        return;
-    if (all->count) {
-        meet(all, b);
-        return;
-    }
-    for (size_t i = 0; i < b->count; i++)
-        put_bound(all, first_of(b, i));
-    all->end = end_of(b);
+        return true;
+    if (all->count)
+        return meet(all, b);
+    free(all->at); /* there may have been some, and none that all have */
+    *all = (bounds){.at = pki_array_zeroed(b->count, sizeof *all->at), .end = end_of(b)};
+    for (size_t i = 0; all->at && i < b->count; i++)
+        all->at[all->count++] = first_of(b, i);
+    return all->at != NULL;
 }
 
 /* ---- cells ---- */
 
-static void make_cells(const pki_job *j, pki_job_loop *loop, const bounds *all)
+/* The bounds are the loop's then. */
+static bool make_cells(const pki_job *j, pki_job_loop *loop, const bounds *all)
 {
     size_t cells = all->count * j->rank_count;
+    double **const of_cells[] = {&loop->steps, &loop->time,  &loop->own,
+                                 &loop->items, &loop->ready, &loop->maybe};
+    bool done = true;
     loop->block_count = all->count;
     loop->first = all->at;
-    loop->steps = memory_zeroed(cells, sizeof(double));
-    loop->time = memory_zeroed(cells, sizeof(double));
-    loop->own = memory_zeroed(cells, sizeof(double));
-    loop->items = memory_zeroed(cells, sizeof(double));
-    loop->ready = memory_zeroed(cells, sizeof(double));
-    loop->maybe = memory_zeroed(cells, sizeof(double));
-    loop->seats = memory_zeroed(cells, sizeof *loop->seats);
+    loop->seats = pki_array_zeroed(cells, sizeof *loop->seats);
+    loop->made = pki_array_zeroed(j->rank_count, sizeof *loop->made);
+    for (size_t i = 0; i < PKI_COUNT_OF(of_cells); i++) {
+        *of_cells[i] = pki_array_zeroed(cells, sizeof(double));
+        done = done && *of_cells[i];
+    }
     for (size_t k = 0; k < j->stage_count; k++)
-        make_selves(&loop->selves[k], all->count);
+        done = done && make_selves(&loop->selves[k], all->count);
+    return done && loop->seats && loop->made;
 }
 
 /* Of a rank: the rows of its own stages, and of what is outside of them. */
@@ -553,56 +634,79 @@ static void add_rank(const pki_job *j, pki_job_loop *loop, size_t rank, const bl
 }
 
 /* Who has blocks has a row in each of its stages. */
-static void note_rows(const pki_job *j, pki_job_loop *loop, size_t rank, const uint32_t *places)
+static bool note_rows(const pki_job *j, pki_job_loop *loop, size_t rank, const uint32_t *places)
 {
     for (size_t i = 0; i < j->ranks[rank].stages.stage_count; i++)
-        note_selves(&loop->selves[places[i]], rank);
-    note_selves(&loop->selves[j->stage_count - 1], rank);
+        if (!note_selves(&loop->selves[places[i]], rank))
+            return false;
+    return note_selves(&loop->selves[j->stage_count - 1], rank);
 }
 
 static void add_up_steps(const pki_job *j, pki_job_loop *loop)
 {
-    loop->made = memory_zeroed(j->rank_count, sizeof *loop->made);
     for (size_t b = 0; b < loop->block_count; b++)
         for (size_t r = 0; r < j->rank_count; r++)
             loop->made[r] += loop->steps[pki_job_cell(j, b, r)];
 }
 
-static void add_ranks(const pki_job *j, const char *name, uint64_t from, const pki_job_steps *steps,
-                      uint32_t **places, pki_job_loop *loop)
+/* Of all kinds of steps, and of one. */
+typedef struct making {
+    pki_job *of;
+    const pki_job_steps *steps;
+    uint32_t **places;
+    const char *name;
+    uint64_t from;
+} making;
+
+static blocks blocks_here(const making *m, size_t rank)
 {
-    size_t room = 0;
-    rows to = {.own = NULL};
-    for (size_t r = 0; r < j->rank_count && loop->block_count; r++) {
-        blocks b = loops_blocks_of(&j->ranks[r], name, from, steps);
+    return blocks_of(&m->of->ranks[rank], m->name, m->from, m->steps);
+}
+
+static bool add_ranks(const making *m, pki_job_loop *loop)
+{
+    const pki_job *j = m->of;
+    rows to = {.own = pki_array_zeroed(j->stage_count, sizeof *to.own)};
+    for (size_t r = 0; to.own && r < j->rank_count && loop->block_count; r++) {
+        blocks b = blocks_here(m, r);
         to.count = j->ranks[r].stages.stage_count;
-        to.places = places[r];
-        memory_fit(&to.own, &room, to.count, sizeof *to.own);
+        to.places = m->places[r];
         if (b.count)
             add_rank(j, loop, r, &b, &to);
     }
+    bool done = to.own != NULL;
     free(to.own);
+    return done;
 }
 
-static void make_loop(pki_job *j, const char *name, const pki_job_steps *steps, uint32_t **places,
-                      pki_job_loop *loop)
+static bool find_bounds(const making *m, pki_job_loop *loop, bounds *all)
+{
+    for (size_t r = 0; r < m->of->rank_count; r++) {
+        blocks b = blocks_here(m, r);
+        if (!add_bounds(all, &b) || (b.count && !note_rows(m->of, loop, r, m->places[r])))
+            return false;
+    }
+    return true;
+}
+
+static bool make_loop(making *m, const char *name, pki_job_loop *loop)
 {
     bounds all = {0};
-    uint64_t from = *name ? 0 : (uint64_t)j->warmup;
-    loop->selves = memory_zeroed(j->stage_count, sizeof *loop->selves);
-    for (size_t r = 0; r < j->rank_count; r++) {
-        blocks b = loops_blocks_of(&j->ranks[r], name, from, steps);
-        add_bounds(&all, &b);
-        if (b.count)
-            note_rows(j, loop, r, places[r]);
+    m->name = name;
+    m->from = *name ? 0 : (uint64_t)m->of->warmup;
+    loop->name = strdup(name);
+    loop->selves = pki_array_zeroed(m->of->stage_count, sizeof *loop->selves);
+    if (!loop->name || !loop->selves || !find_bounds(m, loop, &all)) {
+        free(all.at);
+        return false;
     }
-    loop->name = memory_copy(name);
-    make_cells(j, loop, &all);
-    add_ranks(j, name, from, steps, places, loop);
-    add_up_steps(j, loop);
+    if (!make_cells(m->of, loop, &all) || !add_ranks(m, loop))
+        return false;
+    add_up_steps(m->of, loop);
+    return true;
 }
 
-void pki_job_loop_finish(pki_job_loop *loop, size_t stages)
+static void finish_loop(pki_job_loop *loop, size_t stages)
 {
     for (size_t k = 0; loop->selves && k < stages; k++)
         finish_selves(&loop->selves[k]);
@@ -621,12 +725,13 @@ void pki_job_loop_finish(pki_job_loop *loop, size_t stages)
 
 /* ---- all kinds ---- */
 
-static void collect_kinds(const pki_job *j, table *kinds)
+static bool collect_kinds(const pki_job *j, pki_texts *kinds)
 {
-    table_add(kinds, "");
+    bool done = pki_texts_add(kinds, "") != PKI_TEXTS_NONE;
     for (size_t r = 0; r < j->rank_count; r++)
-        for (size_t i = 0; i < j->ranks[r].stages.loop_count; i++)
-            table_add(kinds, j->ranks[r].stages.loops[i].name);
+        for (size_t i = 0; done && i < j->ranks[r].stages.loop_count; i++)
+            done = pki_texts_add(kinds, j->ranks[r].stages.loops[i].name) != PKI_TEXTS_NONE;
+    return done;
 }
 
 static int by_size(const void *a, const void *b)
@@ -637,33 +742,56 @@ static int by_size(const void *a, const void *b)
 
 /* Warm-up is what most of the ranks call so: a rank that is slow for some steps at first must not
  * take these of all others. */
-static void find_warmup(pki_job *j)
+static bool find_warmup(pki_job *j)
 {
-    uint64_t *all = memory_zeroed(j->rank_count, sizeof *all);
+    uint64_t *all = pki_array_zeroed(j->rank_count, sizeof *all);
     size_t count = 0;
-    for (size_t r = 0; r < j->rank_count; r++) {
-        blocks b = loops_blocks_of(&j->ranks[r], "", 0, &(pki_job_steps){0});
+    for (size_t r = 0; all && r < j->rank_count; r++) {
+        blocks b = blocks_of(&j->ranks[r], "", 0, &(pki_job_steps){0});
         if (b.count)
             all[count++] = first_of(&b, 0) + j->ranks[r].stages.warmup;
     }
     if (count)
         qsort(all, count, sizeof *all, by_size);
     j->warmup = count ? (double)all[count / 2] : 0;
+    bool done = all != NULL;
     free(all);
+    return done;
 }
 
-bool pki_job_make_loops(pki_job *j, const pki_job_steps *steps, complaint *why)
+static bool make_kinds(making *m, const pki_texts *kinds)
 {
-    table kinds = {0};
-    find_warmup(j);
-    collect_kinds(j, &kinds);
-    uint32_t **places = index_stages(j);
-    j->loops = memory_zeroed(kinds.count, sizeof *j->loops);
-    for (uint32_t i = 0; i < kinds.count; i++)
-        make_loop(j, kinds.texts[i], steps, places, &j->loops[j->loop_count++]);
-    free_index(j, places);
-    table_finish(&kinds);
-    return !steps->given || pki_job_usual(j) ||
-           complaint_set(why, "no rank has a block of steps within %llu-%llu",
-                         (unsigned long long)steps->first, (unsigned long long)steps->last);
+    pki_job *j = m->of;
+    j->loops = pki_array_zeroed(kinds->count, sizeof *j->loops);
+    bool done = j->loops != NULL;
+    for (uint32_t i = 0; done && i < kinds->count; i++)
+        done = make_loop(m, kinds->texts[i], &j->loops[j->loop_count++]);
+    return done;
+}
+
+pki_job_made pki_job_make_loops(pki_job *j, const pki_job_steps *steps)
+{
+    pki_texts kinds = {0};
+    making m = {.of = j, .steps = steps};
+    bool done = find_warmup(j) && collect_kinds(j, &kinds);
+    m.places = done ? index_stages(j) : NULL;
+    done = m.places && make_kinds(&m, &kinds);
+    free_index(j, m.places);
+    pki_texts_finish(&kinds);
+    if (!done)
+        return PKI_JOB_NO_MEMORY;
+    return !steps->given || pki_job_usual(j) ? PKI_JOB_MADE : PKI_JOB_NO_STEPS;
+}
+
+void pki_job_free_loops(pki_job *j)
+{
+    for (size_t i = 0; i < j->loop_count; i++)
+        finish_loop(&j->loops[i], j->stage_count);
+    for (size_t i = 0; i < j->stage_count; i++)
+        free(j->stages[i].name);
+    free(j->loops);
+    free(j->stages);
+    j->loop_count = j->stage_count = 0;
+    j->loops = NULL;
+    j->stages = NULL;
 }

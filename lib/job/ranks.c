@@ -1,5 +1,6 @@
 #include "job/job.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "memory.h"
+#include "base/memory.h"
 #include "stats/slot.h"
 
 /* ---- what is kept of a rank's summary: devices, costs, events ---- */
@@ -43,12 +44,13 @@ static pki_job_device device_of(const pki_gpu_row *g)
         .communicated = known(hidden) + known(exposed)};
 }
 
-void pki_job_devices_copy(pki_job_rank *to, const pki_summary *from)
+bool pki_job_devices_copy(pki_job_rank *to, const pki_summary *from)
 {
-    to->devices = memory_zeroed(from->gpu_count, sizeof *to->devices);
-    for (size_t i = 0; i < from->gpu_count; i++)
+    to->devices = pki_array_zeroed(from->gpu_count, sizeof *to->devices);
+    for (size_t i = 0; to->devices && i < from->gpu_count; i++)
         if (from->gpus[i].per_step[PKI_GPU_BUSY].count)
             to->devices[to->device_count++] = device_of(&from->gpus[i]);
+    return to->devices != NULL;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -68,10 +70,10 @@ static bool counts(const char *counter)
     return strcmp(counter, "psys") != 0 && (!strchr(counter, ' ') || ends_with(counter, " dram"));
 }
 
-static void fill_energy(const pki_energy_summary *e, pki_job_spent *out)
+static bool fill_energy(const pki_energy_summary *e, pki_job_spent *out)
 {
-    out->counters = memory_zeroed(e->row_count, sizeof *out->counters);
-    for (size_t i = 0; i < e->row_count; i++) {
+    out->counters = pki_array_zeroed(e->row_count, sizeof *out->counters);
+    for (size_t i = 0; out->counters && i < e->row_count; i++) {
         const pki_energy_row *r = &e->rows[i];
         if (strcmp(r->step_kind, PKI_ENERGY_RUN) != 0 || r->refused || !counts(r->counter))
             continue;
@@ -85,6 +87,7 @@ static void fill_energy(const pki_energy_summary *e, pki_job_spent *out)
         snprintf(to->name, sizeof to->name, "%s", r->counter);
         to->joules = r->joules;
     }
+    return out->counters != NULL;
 }
 
 static void fill_files(const pki_io_summary *io, pki_job_spent *out)
@@ -123,18 +126,17 @@ static void fill_devices(const pki_gpu_memory_summary *m, pki_job_spent *out)
     }
 }
 
-pki_job_spent pki_job_spent_of(const pki_summary *s)
+bool pki_job_spent_of(pki_job_spent *out, const pki_summary *s)
 {
-    pki_job_spent out = {.counter_count = 0};
+    *out = (pki_job_spent){.counter_count = 0};
     for (int i = 0; i < PKI_JOB_COSTS; i++)
-        out.of[i] = -1;
-    fill_operations(&s->steps.utilisation, &out);
-    fill_files(&s->io, &out);
-    fill_energy(&s->energy, &out);
+        out->of[i] = -1;
+    fill_operations(&s->steps.utilisation, out);
+    fill_files(&s->io, out);
     if (s->memory.looks)
-        out.of[PKI_JOB_RESIDENT] = (double)s->memory.most_resident;
-    fill_devices(&s->gpu_memory, &out);
-    return out;
+        out->of[PKI_JOB_RESIDENT] = (double)s->memory.most_resident;
+    fill_devices(&s->gpu_memory, out);
+    return fill_energy(&s->energy, out);
 }
 
 void pki_job_spent_finish(pki_job_spent *spent)
@@ -178,25 +180,48 @@ static bool is_held(FILE *file)
     return fcntl(fileno(file), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-bool pki_job_life_read(const char *path, pki_job_life *life)
+/* False: no memory for its lines. */
+static bool read_lines(FILE *file, pki_life *to)
 {
-    struct stat about; /* what is read from a pipe is read once */
-    FILE *file = stat(path, &about) == 0 && S_ISREG(about.st_mode) ? fopen(path, "re") : NULL;
     char *line = NULL;
     size_t room = 0;
     ssize_t n;
-    if (!file || !is_state_file(file)) {
-        if (file)
-            fclose(file);
+    errno = 0;
+    while ((n = getline(&line, &room, file)) > 0)
+        pki_life_add(to, line, (size_t)n - (line[n - 1] == '\n'));
+    free(line);
+    return errno != ENOMEM;
+}
+
+static bool read_life(FILE *file, const char *path, pki_job_life *out)
+{
+    pki_life *all = pki_life_begin();
+    *out = (pki_job_life){.path = strdup(path), .runs = is_held(file)};
+    bool done = all && out->path && read_lines(file, all);
+    out->sum = pki_life_end(all);
+    if (!done)
+        free(out->path);
+    return done;
+}
+
+bool pki_job_life_add(pki_job *j, const char *path, bool *is)
+{
+    struct stat about; /* what is read from a pipe is read once */
+    FILE *file = stat(path, &about) == 0 && S_ISREG(about.st_mode) ? fopen(path, "re") : NULL;
+    pki_job_life life;
+    *is = file && is_state_file(file);
+    bool done = !*is || read_life(file, path, &life);
+    if (file)
+        fclose(file);
+    if (!*is || !done)
+        return done;
+    pki_job_life *more = realloc(j->lives, (j->life_count + 1) * sizeof *more);
+    if (!more) {
+        free(life.path);
         return false;
     }
-    *life = (pki_job_life){.path = memory_copy(path), .runs = is_held(file)};
-    pki_life *all = pki_life_begin();
-    while ((n = getline(&line, &room, file)) > 0)
-        pki_life_add(all, line, (size_t)n - (line[n - 1] == '\n'));
-    life->sum = pki_life_end(all);
-    free(line);
-    fclose(file);
+    j->lives = more;
+    j->lives[j->life_count++] = life;
     return true;
 }
 
@@ -210,16 +235,12 @@ typedef struct pki_job_self {
 /* They are added up file by file, since of all ranks they would not fit into memory. Only buckets
  * that have something: of what other profilers wrote each call may have a name. */
 typedef struct regions {
-    table names; /* kind as a digit, then the name */
+    pki_texts names; /* kind as a digit, then the name */
     size_t room;
     pki_window_sum *sums;
 } regions;
 
-static regions *begin_regions(void)
-{
-    return memory_zeroed(1, sizeof(regions));
-}
-
+/* PKI_TEXTS_NONE: without memory. */
 static uint32_t index_of_region(regions *all, const pki_region_row *row)
 {
     char name[512];
@@ -227,15 +248,16 @@ static uint32_t index_of_region(regions *all, const pki_region_row *row)
     name[0] = (char)('0' + row->kind % 10);
     memcpy(name + 1, row->name, length);
     name[length + 1] = '\0';
-    uint32_t at = table_add(&all->names, name);
-    memory_fit(&all->sums, &all->room, at + (size_t)1, sizeof *all->sums);
-    return at;
+    if (!pki_array_fit(&all->sums, &all->room, all->names.count + (size_t)1, sizeof *all->sums))
+        return PKI_TEXTS_NONE;
+    return pki_texts_add(&all->names, name);
 }
 
-static void add_exact(pki_window_sum *to, const pki_window_sum *from)
+static bool add_exact(pki_window_sum *to, const pki_window_sum *from)
 {
+    bool done = true;
     if (!from->count)
-        return;
+        return true;
     to->min = to->count && to->min < from->min ? to->min : from->min;
     to->max = to->max > from->max ? to->max : from->max;
     to->count += from->count;
@@ -244,35 +266,38 @@ static void add_exact(pki_window_sum *to, const pki_window_sum *from)
     to->squares_high += from->squares_high + (to->squares_low < from->squares_low);
     to->thinned.spread += from->thinned.spread;
     to->thinned.untimed += from->thinned.untimed;
-    for (size_t i = 0; i < from->buckets.used; i++)
+    for (size_t i = 0; done && i < from->buckets.used; i++)
         if (from->buckets.buckets[i].key < PK_STATS_BUCKETS)
-            memory_needed(pki_tally_count(&to->buckets, from->buckets.buckets[i].key,
-                                          from->buckets.buckets[i].count));
+            done = pki_tally_count(&to->buckets, from->buckets.buckets[i].key,
+                                   from->buckets.buckets[i].count);
+    return done;
 }
 
-static void add_regions(regions *all, pki_job_rank *rank, const pki_summary *from)
+static bool add_regions(regions *all, pki_job_rank *rank, const pki_summary *from)
 {
     free(rank->selves);
-    rank->self_count = from->region_count;
-    rank->selves = memory_zeroed(from->region_count, sizeof *rank->selves);
-    for (size_t i = 0; i < from->region_count; i++) {
+    rank->self_count = 0;
+    rank->selves = pki_array_zeroed(from->region_count, sizeof *rank->selves);
+    for (size_t i = 0; rank->selves && i < from->region_count; i++) {
         const pki_region_row *row = &from->regions[i];
         uint32_t at = index_of_region(all, row);
-        add_exact(&all->sums[at], &row->exact);
-        rank->selves[i] = (pki_job_self){at, (double)row->self};
+        if (at == PKI_TEXTS_NONE || !add_exact(&all->sums[at], &row->exact))
+            return false;
+        rank->selves[rank->self_count++] = (pki_job_self){at, (double)row->self};
     }
+    return rank->selves != NULL;
 }
 
 /* ---- what comes out ---- */
 
-/* Self times by region, then by rank; -1 of a rank that does not have it. */
+/* Self times by region, then by rank; -1 of a rank that does not have it. NULL without memory. */
 static double *selves_of(const regions *all, const pki_job *j)
 {
     size_t ranks = j->rank_count, cells = all->names.count * ranks;
-    double *selves = memory_zeroed(cells, sizeof *selves);
-    for (size_t i = 0; i < cells; i++)
+    double *selves = pki_array_zeroed(cells, sizeof *selves);
+    for (size_t i = 0; selves && i < cells; i++)
         selves[i] = -1;
-    for (size_t r = 0; r < ranks; r++)
+    for (size_t r = 0; selves && r < ranks; r++)
         for (size_t i = 0; i < j->ranks[r].self_count; i++) {
             double *self = &selves[j->ranks[r].selves[i].region * ranks + r];
             *self = (*self < 0 ? 0 : *self) + j->ranks[r].selves[i].self;
@@ -298,11 +323,11 @@ static pki_dist dist_of(const pki_window_sum *sum, pk_stats *room)
     return pki_stats_dist(room);
 }
 
+/* Without a name. */
 static pki_job_region region_of(const regions *all, uint32_t at, const pki_job *j,
                                 const double *selves, pk_stats *room)
 {
-    pki_job_region out = {.name = memory_copy(all->names.texts[at] + 1),
-                          .kind = (uint32_t)(all->names.texts[at][0] - '0'),
+    pki_job_region out = {.kind = (uint32_t)(all->names.texts[at][0] - '0'),
                           .number = at,
                           .time = dist_of(&all->sums[at], room),
                           .spread = pki_job_spread_of(j, selves + at * j->rank_count)};
@@ -328,41 +353,40 @@ static int most_self_first(const void *x, const void *y)
     return order ? order : (a->kind > b->kind) - (a->kind < b->kind);
 }
 
-static void fill(const regions *all, pki_job *j)
+static bool fill(const regions *all, pki_job *j, const double *selves, pk_stats *room)
 {
-    double *selves = selves_of(all, j);
-    pk_stats *room = memory_zeroed(1, sizeof *room);
-    j->regions = memory_zeroed(all->names.count, sizeof *j->regions);
     for (uint32_t i = 0; i < all->names.count; i++) {
         pki_job_region region = region_of(all, i, j, selves, room);
-        if (region.spread.have)
-            j->regions[j->region_count++] = region;
-        else
-            free(region.name);
+        if (!region.spread.have)
+            continue;
+        region.name = strdup(all->names.texts[i] + 1);
+        if (!region.name)
+            return false;
+        j->regions[j->region_count++] = region;
     }
     if (j->region_count)
         qsort(j->regions, j->region_count, sizeof *j->regions, most_self_first);
-    free(selves);
-    free(room);
+    return true;
 }
 
-/* j NULL: they are not needed. */
-static void end_regions(regions *all, pki_job *j)
+static bool make_regions(const regions *all, pki_job *j)
 {
-    if (j)
-        fill(all, j);
+    double *selves = selves_of(all, j);
+    pk_stats *room = calloc(1, sizeof *room);
+    j->regions = pki_array_zeroed(all->names.count, sizeof *j->regions);
+    bool done = selves && room && j->regions && fill(all, j, selves, room);
+    free(selves);
+    free(room);
+    return done;
+}
+
+static void finish_regions(regions *all)
+{
     for (uint32_t i = 0; i < all->names.count; i++)
         pki_tally_finish(&all->sums[i].buckets);
     free(all->sums);
-    table_finish(&all->names);
-    free(all);
-}
-
-void pki_job_note(table *notes, const char *path, const char *what)
-{
-    char text[PATH_MAX + 400];
-    snprintf(text, sizeof text, "%s: %s", path, what);
-    table_add(notes, text);
+    pki_texts_finish(&all->names);
+    *all = (regions){.room = 0};
 }
 
 /* ---- which of two is the rank ---- */
@@ -388,7 +412,7 @@ static int preference(const pki_job_rank *a, const pki_job_rank *b)
     order = order ? order : by_number(a->run.complete, b->run.complete);
     order = order ? order : by_number(report_a, report_b);
     order = order ? order : by_number(a->run.wall, b->run.wall);
-    order = order ? order : by_number(a->self_count, b->self_count);
+    order = order ? order : by_number(a->region_count, b->region_count);
     order = order ? order : strcmp(b->path, a->path);
     return order ? order : by_number(b->part, a->part);
 }
@@ -415,14 +439,16 @@ static void finish_rank(pki_job_rank *r)
 struct pki_job_reading {
     pki_job *into;
     size_t room;
-    table processes; /* by rank, or by host, process and start: its place among the ranks */
-    regions *regions;
+    pki_texts processes; /* by rank, or by host, process and start: its place among the ranks */
+    regions regions;
     bool again; /* what has been added up has one in it that is left out */
     pki_job_again *reread;
+    bool failed; /* without memory */
 };
 
 typedef pki_job_reading reading;
 
+/* PKI_TEXTS_NONE: without memory. */
 static uint32_t index_of(reading *all, const pki_job_rank *r)
 {
     char key[160];
@@ -431,66 +457,104 @@ static uint32_t index_of(reading *all, const pki_job_rank *r)
     else
         snprintf(key, sizeof key, "%.64s %u %llu", r->run.host, r->run.pid,
                  (unsigned long long)r->run.start_unix);
-    return table_add(&all->processes, key);
+    return pki_texts_add(&all->processes, key);
+}
+
+bool pki_job_note(pki_job_reading *all, const char *path, const char *what)
+{
+    char text[PATH_MAX + 400];
+    snprintf(text, sizeof text, "%s: %s", path, what);
+    all->failed |= pki_texts_add(&all->into->notes, text) == PKI_TEXTS_NONE;
+    return !all->failed;
 }
 
 /* A report may have no member `run`. */
-static void fill_in(pki_run *run)
+static bool fill_in(pki_run *run)
 {
     char **const texts[] = {&run->program, &run->host, &run->source};
-    for (size_t i = 0; i < PKI_COUNT_OF(texts); i++)
-        if (!*texts[i])
-            *texts[i] = memory_copy("");
+    bool done = true;
+    for (size_t i = 0; i < PKI_COUNT_OF(texts); i++) {
+        *texts[i] = *texts[i] ? *texts[i] : strdup("");
+        done = done && *texts[i];
+    }
+    return done;
 }
 
-static pki_job_rank rank_of(const char *path, size_t part, pki_summary *s)
+/* It owns then what it has of the summary, also without memory for all of it, which is false. */
+static bool make_rank(pki_job_rank *r, const char *path, size_t part, pki_summary *s)
 {
-    fill_in(&s->run);
-    pki_job_rank r = {.rank = s->run.world_size ? s->run.rank : PKI_JOB_NO_RANK,
-                      .path = memory_copy(path),
-                      .part = part,
-                      .run = s->run,
-                      .stages = s->stages,
-                      .processor = s->steps.processor,
-                      .comm = s->comm,
-                      .self_count = s->region_count};
-    pki_job_devices_copy(&r, s);
-    r.spent = pki_job_spent_of(s);
-    move_counted(&r, s);
+    bool done = fill_in(&s->run);
+    *r = (pki_job_rank){.rank = s->run.world_size ? s->run.rank : PKI_JOB_NO_RANK,
+                        .path = strdup(path),
+                        .part = part,
+                        .run = s->run,
+                        .stages = s->stages,
+                        .processor = s->steps.processor,
+                        .comm = s->comm,
+                        .region_count = s->region_count};
+    done = done && r->path && pki_job_devices_copy(r, s) && pki_job_spent_of(&r->spent, s);
+    move_counted(r, s);
     s->run = (pki_run){0};
     s->stages = (pki_stage_summary){0};
     s->comm = (pki_comm_summary){0};
-    return r;
+    return done;
 }
 
 /* Another file of the same run is nothing to speak of. */
-static void drop_file(pki_job *j, const pki_job_rank *taken, pki_job_rank *r)
+static void drop_file(reading *all, const pki_job_rank *taken, pki_job_rank *r)
 {
     char what[PATH_MAX + 80];
     snprintf(what, sizeof what, "is of another run of rank %d than %s: left out", r->rank,
              taken->path);
     if (!is_one_run(taken, r))
-        pki_job_note(&j->notes, r->path, what);
+        pki_job_note(all, r->path, what);
     finish_rank(r);
 }
 
-void pki_job_reading_add(pki_job_reading *all, const char *path, size_t part, pki_summary *s)
+static bool add_new(reading *all, pki_job_rank *next, const pki_summary *s)
 {
     pki_job *j = all->into;
-    pki_job_rank next = rank_of(path, part, s);
-    uint32_t place = index_of(all, &next);
-    if (place == j->rank_count) {
-        memory_fit(&j->ranks, &all->room, j->rank_count + 1, sizeof *j->ranks);
-        add_regions(all->regions, &next, s);
-        j->ranks[j->rank_count++] = next;
-    } else if (preference(&next, &j->ranks[place]) > 0) {
-        drop_file(j, &next, &j->ranks[place]);
-        j->ranks[place] = next;
+    if (!pki_array_fit(&j->ranks, &all->room, j->rank_count + 1, sizeof *j->ranks) ||
+        !add_regions(&all->regions, next, s))
+        return false;
+    j->ranks[j->rank_count++] = *next;
+    return true;
+}
+
+/* Of one that is taken the regions are added when all have come. */
+static void add_another(reading *all, pki_job_rank *next, uint32_t place)
+{
+    pki_job *j = all->into;
+    if (preference(next, &j->ranks[place]) > 0) {
+        drop_file(all, next, &j->ranks[place]);
+        j->ranks[place] = *next;
         all->again = true;
     } else {
-        drop_file(j, &j->ranks[place], &next);
+        drop_file(all, &j->ranks[place], next);
     }
+}
+
+static bool add_rank(reading *all, const char *path, size_t part, pki_summary *s)
+{
+    pki_job_rank next;
+    bool done = make_rank(&next, path, part, s);
+    uint32_t place = done ? index_of(all, &next) : PKI_TEXTS_NONE;
+    if (place != PKI_TEXTS_NONE && place < all->into->rank_count) {
+        add_another(all, &next, place);
+        return true;
+    }
+    done = place != PKI_TEXTS_NONE && add_new(all, &next, s);
+    if (!done)
+        finish_rank(&next);
+    return done;
+}
+
+bool pki_job_reading_add(pki_job_reading *all, const char *path, size_t part, pki_summary *s)
+{
+    if (!all->failed && !add_rank(all, path, part, s))
+        all->failed = true;
     pki_summary_finish(s);
+    return !all->failed;
 }
 
 /* ---- ranks that nobody has numbered ---- */
@@ -517,7 +581,7 @@ static void number_ranks(reading *all)
     for (size_t i = 0; i < j->rank_count; i++) {
         pki_job_rank *r = &j->ranks[i];
         if (r->rank == PKI_JOB_NO_RANK && numbered) {
-            pki_job_note(&j->notes, r->path, "is of a process without a rank: left out");
+            pki_job_note(all, r->path, "is of a process without a rank: left out");
             finish_rank(r);
             all->again = true;
             continue;
@@ -532,7 +596,7 @@ static void number_ranks(reading *all)
 
 /* The ranks of one file, in its order. */
 typedef struct again {
-    regions *regions;
+    reading *of;
     pki_job_rank **ranks;
     size_t count;
 } again;
@@ -548,7 +612,7 @@ static void take_again(void *user, size_t part, pki_summary *s)
 {
     again *a = user;
     if (a->count && a->ranks[0]->part == part) {
-        add_regions(a->regions, a->ranks[0], s);
+        a->of->failed |= !add_regions(&a->of->regions, a->ranks[0], s);
         a->ranks++;
         a->count--;
     }
@@ -559,32 +623,35 @@ static void take_again(void *user, size_t part, pki_summary *s)
 static void add_again(reading *all)
 {
     const pki_job *j = all->into;
-    pki_job_rank **order = memory_zeroed(j->rank_count, sizeof *order);
-    end_regions(all->regions, NULL);
-    all->regions = begin_regions();
-    for (size_t i = 0; i < j->rank_count; i++)
+    pki_job_rank **order = pki_array_zeroed(j->rank_count, sizeof *order);
+    finish_regions(&all->regions);
+    all->failed |= !order;
+    for (size_t i = 0; order && i < j->rank_count; i++)
         order[i] = &j->ranks[i];
-    if (j->rank_count)
+    if (order && j->rank_count)
         qsort(order, j->rank_count, sizeof *order, by_file);
-    for (size_t i = 0, n; i < j->rank_count; i += n) {
+    for (size_t i = 0, n; order && i < j->rank_count; i += n) {
         for (n = 1; i + n < j->rank_count && strcmp(order[i + n]->path, order[i]->path) == 0;)
             n++;
-        if (all->reread)
-            all->reread(order[i]->path, take_again, &(again){all->regions, order + i, n});
+        if (all->reread && !all->failed)
+            all->reread(order[i]->path, take_again, &(again){all, order + i, n});
     }
     free(order);
 }
 
-static void number_hosts(pki_job *j)
+static bool number_hosts(pki_job *j)
 {
     for (size_t i = 0; i < j->rank_count; i++) {
         pki_job_rank *r = &j->ranks[i];
-        r->host = table_add(&j->hosts, r->run.host);
+        r->host = pki_texts_add(&j->hosts, r->run.host);
+        if (r->host == PKI_TEXTS_NONE)
+            return false;
         if (r->run.world_size > j->world)
             j->world = r->run.world_size;
         if (r->rank >= j->world && r->rank < INT32_MAX)
             j->world = r->rank + 1;
     }
+    return true;
 }
 
 static int by_text(const void *a, const void *b)
@@ -593,46 +660,48 @@ static int by_text(const void *a, const void *b)
 }
 
 /* What has been read becomes ranks in order. */
-static bool arrange(reading *all, const pki_job_steps *steps, complaint *why)
+static pki_job_made arrange(reading *all, const pki_job_steps *steps)
 {
     pki_job *j = all->into;
     number_ranks(all);
-    if (all->again)
+    if (all->again && !all->failed)
         add_again(all);
-    table_finish(&all->processes);
-    number_hosts(j);
-    end_regions(all->regions, j);
+    if (all->failed || !number_hosts(j) || !make_regions(&all->regions, j))
+        return PKI_JOB_NO_MEMORY;
     if (j->notes.count)
         qsort(j->notes.texts, j->notes.count, sizeof *j->notes.texts, by_text);
-    if (!j->rank_count)
-        return complaint_set(why, "%s",
-                             j->notes.count ? j->notes.texts[0]
-                                            : "there is no file of a run in what was named");
-    return pki_job_make_loops(j, steps, why);
+    return j->rank_count ? pki_job_make_loops(j, steps) : PKI_JOB_NO_RANKS;
 }
 
 pki_job_reading *pki_job_reading_begin(pki_job *j, pki_job_again *reread)
 {
-    reading *all = memory_zeroed(1, sizeof *all);
+    reading *all = calloc(1, sizeof *all);
     *j = (pki_job){0};
-    *all = (reading){.into = j, .regions = begin_regions(), .reread = reread};
+    if (all)
+        *all = (reading){.into = j, .reread = reread};
     return all;
 }
 
-bool pki_job_reading_end(pki_job_reading *all, const pki_job_steps *steps, complaint *why)
+pki_job_made pki_job_reading_end(pki_job_reading *all, const pki_job_steps *steps)
 {
-    bool any = arrange(all, steps, why);
+    pki_job_made made = all ? arrange(all, steps) : PKI_JOB_NO_MEMORY;
+    if (all) {
+        finish_regions(&all->regions);
+        pki_texts_finish(&all->processes);
+    }
     free(all);
-    return any;
+    return made;
 }
 
-bool pki_job_of(pki_job *j, pki_summary *ranks, size_t count, const pki_job_steps *steps,
-                complaint *why)
+pki_job_made pki_job_of(pki_job *j, pki_summary *ranks, size_t count, const pki_job_steps *steps)
 {
     pki_job_reading *all = pki_job_reading_begin(j, NULL);
     for (size_t r = 0; r < count; r++)
-        pki_job_reading_add(all, "", r, &ranks[r]);
-    return pki_job_reading_end(all, steps, why);
+        if (all)
+            pki_job_reading_add(all, "", r, &ranks[r]);
+        else
+            pki_summary_finish(&ranks[r]);
+    return pki_job_reading_end(all, steps);
 }
 
 void pki_job_finish(pki_job *j)
@@ -641,18 +710,13 @@ void pki_job_finish(pki_job *j)
         finish_rank(&j->ranks[i]);
     for (size_t i = 0; i < j->region_count; i++)
         free(j->regions[i].name);
-    for (size_t i = 0; i < j->loop_count; i++)
-        pki_job_loop_finish(&j->loops[i], j->stage_count);
-    for (size_t i = 0; i < j->stage_count; i++)
-        free(j->stages[i].name);
     for (size_t i = 0; i < j->life_count; i++)
         free(j->lives[i].path);
+    pki_job_free_loops(j);
     free(j->lives);
     free(j->ranks);
     free(j->regions);
-    free(j->loops);
-    free(j->stages);
-    table_finish(&j->hosts);
-    table_finish(&j->notes);
+    pki_texts_finish(&j->hosts);
+    pki_texts_finish(&j->notes);
     *j = (pki_job){0};
 }

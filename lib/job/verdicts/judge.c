@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/memory.h"
 #include "bench/stats/evidence.h"
-#include "job/job.h"
-#include "memory.h"
 
 /* ---- is one of several units (ranks, or hosts) later than the others, and surely? ---- */
 
@@ -69,13 +68,14 @@ double pki_job_field_quick(const pki_job_field *f, pki_job_look look, size_t uni
 
 /* What machines differ in harmlessly is in the lower quartile of few units, too: the one in their
  * middle is nobody that is late. (Below 0 it is where `low` is.) */
-static void centre(pki_job_field *f, pki_job_look look)
+static bool centre(pki_job_field *f, pki_job_look look)
 {
-    double *quick = memory_zeroed(f->units, sizeof *quick);
-    double *some = memory_zeroed(f->units, sizeof *some);
-    for (size_t u = 0; u < f->units; u++)
+    double *quick = pki_array_zeroed(f->units, sizeof *quick);
+    double *some = pki_array_zeroed(f->units, sizeof *some);
+    bool done = quick && some;
+    for (size_t u = 0; done && u < f->units; u++)
         quick[u] = pki_job_field_quick(f, look, u);
-    for (uint32_t k = 0; k < f->role_count; k++) {
+    for (uint32_t k = 0; done && k < f->role_count; k++) {
         size_t count = 0;
         for (size_t u = 0; u < f->units; u++)
             if (f->roles[u] == k && f->counts[u])
@@ -88,6 +88,7 @@ static void centre(pki_job_field *f, pki_job_look look)
     }
     free(some);
     free(quick);
+    return done;
 }
 
 /* Of one unit: ranks whose steps lie apart have far fewer each than there are. */
@@ -103,21 +104,31 @@ static size_t most_blocks(const pki_job_field *f)
     return most;
 }
 
-void pki_job_field_begin(pki_job_field *f)
+static bool make_room(pki_job_field *f)
 {
-    double *references = memory_zeroed(f->role_count, sizeof *references);
-    f->counts = memory_zeroed(f->units, sizeof *f->counts);
-    f->room = memory_zeroed(PKI_MAX(f->units, pki_walsh_count(most_blocks(f))), sizeof *f->room);
-    for (int look = 0; look < PKI_JOB_LOOKS; look++)
-        f->late[look] = memory_zeroed(f->units * f->blocks, sizeof **f->late);
-    for (size_t b = 0; b < f->blocks; b++) {
+    size_t most = PKI_MAX(f->units, pki_walsh_count(most_blocks(f)));
+    f->counts = pki_array_zeroed(f->units, sizeof *f->counts);
+    f->room = pki_array_zeroed(most, sizeof *f->room);
+    bool done = f->counts && f->room;
+    for (int look = 0; look < PKI_JOB_LOOKS; look++) {
+        f->late[look] = pki_array_zeroed(f->units * f->blocks, sizeof **f->late);
+        done = done && f->late[look];
+    }
+    return done;
+}
+
+bool pki_job_field_begin(pki_job_field *f)
+{
+    double *references = pki_array_zeroed(f->role_count, sizeof *references);
+    bool done = make_room(f) && references;
+    for (size_t b = 0; done && b < f->blocks; b++) {
         for (int look = 0; look < PKI_JOB_LOOKS; look++)
             look_at(f, (pki_job_look)look, b, references);
         for (size_t u = 0; u < f->units; u++)
             f->counts[u] += isnan(f->low[b * f->units + u]) ? 0 : 1;
     }
-    centre(f, PKI_JOB_IN_BETTER_STEPS);
     free(references);
+    return done && centre(f, PKI_JOB_IN_BETTER_STEPS);
 }
 
 void pki_job_field_end(pki_job_field *f)
@@ -226,23 +237,23 @@ pki_job_judgement pki_job_field_judge(const pki_job_field *f, pki_job_look look,
 
 /* ---- is it worth while to say of a rank that it is late? ---- */
 
-pki_job_worth pki_job_worth_begin(const pki_job *j, const double *values, bool by_work,
-                                  const bool *may_be)
+bool pki_job_worth_begin(pki_job_worth *w, const pki_job *j, const double *values, bool by_work,
+                         const bool *may_be)
 {
     const pki_job_loop *loop = pki_job_usual(j);
-    pki_job_worth w = {.of = j, .by_work = by_work, .values = values};
-    w.longest = memory_zeroed(loop->block_count, sizeof *w.longest);
-    for (size_t b = 0; b < loop->block_count; b++) {
+    *w = (pki_job_worth){.of = j, .by_work = by_work, .values = values};
+    w->longest = pki_array_zeroed(loop->block_count, sizeof *w->longest);
+    for (size_t b = 0; w->longest && b < loop->block_count; b++) {
         double time = 0;
         for (size_t r = 0; r < j->rank_count; r++) {
             size_t cell = pki_job_cell(j, b, r);
             time = PKI_MAX(time, loop->time[cell]);
             if (!may_be[r] && !isnan(values[cell]))
-                w.longest[b] = PKI_MAX(w.longest[b], exp(values[cell]));
+                w->longest[b] = PKI_MAX(w->longest[b], exp(values[cell]));
         }
-        w.time += time;
+        w->time += time;
     }
-    return w;
+    return w->longest != NULL;
 }
 
 void pki_job_worth_end(pki_job_worth *w)
@@ -284,10 +295,10 @@ bool pki_job_is_worth_while(const pki_job_worth *w, size_t rank, const pki_job_j
     return cost_of(w, rank) * low / part(of->by) >= PKI_JOB_LATE_COST * w->time;
 }
 
-/* ---- stands ---- */
+/* ---- does a rank stand out from the others of its host, where these share processors? ---- */
 
-#define JOB_STANDS_OUT 2.0         /* times as long as others: always */
-#define JOB_STANDS_DETERMINED 0.02 /* the level, where the processors' part is off */
+#define STANDS_OUT 2.0         /* times as long as others: always */
+#define STANDS_DETERMINED 0.02 /* the level, where the processors' part is off */
 
 typedef struct standing {
     uint32_t host, role;
@@ -308,7 +319,7 @@ static int by_group(const void *x, const void *y)
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-/* The first of them among the others. */
+/* The first of them among the others: Grubbs' test. */
 static bool is_outlier(const standing *standings, size_t count, double level)
 {
     double sum = 0, squares = 0, others = (double)(count - 1);
@@ -325,23 +336,21 @@ static void judge_group(const standing *standings, size_t count, double level, b
 {
     for (size_t i = 0; i + 3 <= count; i++) {
         const standing *s = &standings[i];
-        if (!(s->late >= log(JOB_STANDS_OUT)) && !is_outlier(s, count - i, level))
+        if (!(s->late >= log(STANDS_OUT)) && !is_outlier(s, count - i, level))
             break;
         stands[s->rank] = true;
     }
 }
 
 static size_t crowded_standings(const pki_job *j, const uint32_t *roles, const double *late,
-                                standing *standings)
+                                bool *crowded, standing *standings)
 {
     size_t count = 0;
-    bool *crowded = memory_zeroed(j->hosts.count + 1, sizeof *crowded);
     for (size_t r = 0; r < j->rank_count; r++)
         crowded[j->ranks[r].host] |= pki_job_is_crowded(j, r);
     for (size_t r = 0; r < j->rank_count; r++)
         if (crowded[j->ranks[r].host] && !isnan(late[r]))
             standings[count++] = (standing){j->ranks[r].host, roles[r], late[r], r};
-    free(crowded);
     return count;
 }
 
@@ -351,17 +360,12 @@ static double level_of(const standing *standings, size_t count, const bool *dete
     for (size_t i = 0; i < count; i++)
         if (!determined[standings[i].rank])
             return level;
-    return PKI_MAX(level, JOB_STANDS_DETERMINED);
+    return PKI_MAX(level, STANDS_DETERMINED);
 }
 
-bool *pki_job_stand_out(const pki_job *j, const uint32_t *roles, const bool *determined,
-                        const double *late, double level)
+static void judge_groups(standing *standings, size_t count, const bool *determined, double level,
+                         bool *stands)
 {
-    bool *stands = memory_zeroed(j->rank_count, sizeof *stands);
-    standing *standings = memory_zeroed(j->rank_count, sizeof *standings);
-    size_t count = crowded_standings(j, roles, late, standings);
-    for (size_t r = 0; r < j->rank_count; r++)
-        stands[r] = true;
     if (count)
         qsort(standings, count, sizeof *standings, by_group);
     for (size_t i = 0, n; i < count; i += n) {
@@ -372,8 +376,25 @@ bool *pki_job_stand_out(const pki_job *j, const uint32_t *roles, const bool *det
             stands[standings[i + k].rank] = false;
         judge_group(standings + i, n, level_of(standings + i, n, determined, level), stands);
     }
+}
+
+bool *pki_job_stand_out(const pki_job *j, const uint32_t *roles, const bool *determined,
+                        const double *late, double level)
+{
+    bool *stands = pki_array_zeroed(j->rank_count, sizeof *stands);
+    bool *crowded = pki_array_zeroed(j->hosts.count, sizeof *crowded);
+    standing *standings = pki_array_zeroed(j->rank_count, sizeof *standings);
+    for (size_t r = 0; stands && r < j->rank_count; r++)
+        stands[r] = true;
+    bool done = stands && crowded && standings;
+    if (done)
+        judge_groups(standings, crowded_standings(j, roles, late, crowded, standings), determined,
+                     level, stands);
+    else
+        free(stands);
+    free(crowded);
     free(standings);
-    return stands;
+    return done ? stands : NULL;
 }
 
 /* ---- hosts whose ranks want more processors than there are ---- */
@@ -412,11 +433,11 @@ static void add_rank(pki_job_crowd *c, const pki_job *j, size_t rank)
 
 pki_job_crowd *pki_job_find_crowds(const pki_job *j, size_t *count)
 {
-    pki_job_crowd *crowds = memory_zeroed(j->hosts.count + 1, sizeof *crowds);
-    for (size_t r = 0; r < j->rank_count; r++)
-        add_rank(&crowds[j->ranks[r].host], j, r);
+    pki_job_crowd *crowds = pki_array_zeroed(j->hosts.count, sizeof *crowds);
     *count = 0;
-    for (size_t h = 0; h < j->hosts.count; h++)
+    for (size_t r = 0; crowds && r < j->rank_count; r++)
+        add_rank(&crowds[j->ranks[r].host], j, r);
+    for (size_t h = 0; crowds && h < j->hosts.count; h++)
         if (crowds[h].most >= PKI_JOB_CROWDED_FROM)
             crowds[(*count)++] = crowds[h];
     return crowds;

@@ -4,17 +4,15 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
+#include "base/memory.h"
 #include "bench/stats/samples.h"
-#include "core/seats.h"
-#include "job/job.h"
-#include "memory.h"
 #include "stats/series.h"
 
 /* ---- what a rank's time owes to the processor that it had ---- */
 
-#define JOB_SLOW_FROM 0.10
-#define JOB_SLOW_SURELY 0.05
-#define JOB_SLOW_BLOCKS 8
+#define SLOW_FROM 0.10
+#define SLOW_SURELY 0.05
+#define SLOW_BLOCKS 8
 
 #define TURNS 5
 #define PURE 0.75 /* of a block on one processor: says something of that */
@@ -54,6 +52,7 @@ typedef struct search {
     double *room;
     processor_look *looks; /* of a host */
     size_t look_count, look_room;
+    bool failed; /* without memory */
 } search;
 
 /* ---- a block of a host ---- */
@@ -176,7 +175,10 @@ static void look(search *f, size_t block, size_t count, total all)
         const bench *b = &f->benches[k];
         if (b->pure < 2 || pure - b->pure < 2)
             continue;
-        memory_fit(&f->looks, &f->look_room, f->look_count + 1, sizeof *f->looks);
+        if (!pki_array_fit(&f->looks, &f->look_room, f->look_count + 1, sizeof *f->looks)) {
+            f->failed = true;
+            return;
+        }
         f->looks[f->look_count++] = (processor_look){.number = f->sitters[b->begin].processor,
                                                      .block = block,
                                                      .ranks = b->count,
@@ -215,11 +217,10 @@ static double own_of(search *f, size_t rank, bool without)
     return count ? pki_samples_select_median(f->room, count) : NAN;
 }
 
-/* The same for all ranks of a role. */
-static void begin_own(search *f, const uint32_t *roles, size_t role_count)
+/* The same for all ranks of a role. level: room for one of each rank. */
+static void begin_own(search *f, const uint32_t *roles, size_t role_count, double *level)
 {
     size_t ranks = f->of->rank_count;
-    double *level = memory_zeroed(ranks, sizeof *level);
     for (size_t r = 0; r < ranks; r++)
         level[r] = own_of(f, r, false);
     for (uint32_t k = 0; k < role_count; k++) {
@@ -232,7 +233,6 @@ static void begin_own(search *f, const uint32_t *roles, size_t role_count)
             if (roles[r] == k)
                 f->own[r] = middle;
     }
-    free(level);
 }
 
 static bool is_determined(const search *f, size_t rank)
@@ -305,7 +305,7 @@ static int by_number(const void *x, const void *y)
     return (a->block > b->block) - (a->block < b->block);
 }
 
-/* Those on end of which the sum beyond JOB_SLOW_FROM is the most (Kadane's). */
+/* Those on end of which the sum beyond SLOW_FROM is the most (Kadane's). */
 static size_t find_stretch(const processor_look *looks, size_t count, size_t *begin)
 {
     double sum = 0, most = 0;
@@ -315,7 +315,7 @@ static size_t find_stretch(const processor_look *looks, size_t count, size_t *be
             sum = 0;
             from = i;
         }
-        sum += looks[i].by - log1p(JOB_SLOW_FROM);
+        sum += looks[i].by - log1p(SLOW_FROM);
         if (sum > most) {
             most = sum;
             *begin = from;
@@ -335,52 +335,56 @@ static uint64_t last_step(const pki_job *j, size_t block)
     return loop->first[block] + (uint64_t)steps - 1;
 }
 
-static void judge(const pki_job *j, uint32_t host, const processor_look *looks, size_t count,
+static bool judge(const search *f, uint32_t host, const processor_look *looks, size_t count,
                   pki_job_processors *p)
 {
     size_t begin = 0, length = find_stretch(looks, count, &begin);
-    if (length < JOB_SLOW_BLOCKS)
-        return;
+    if (length < SLOW_BLOCKS)
+        return true;
     pki_job_slow_processor slow = {.host = host, .number = looks->number};
-    double *by = memory_zeroed(length, sizeof *by);
+    double *by = f->room; /* of as many as there are blocks */
     for (size_t i = 0; i < length; i++) {
         by[i] = looks[begin + i].by;
         slow.ranks = PKI_MAX(slow.ranks, looks[begin + i].ranks);
     }
     pki_samples_sort(by, length);
-    bool surely = pki_samples_quantile(by, length, 0.25) >= log1p(JOB_SLOW_SURELY);
+    if (pki_samples_quantile(by, length, 0.25) < log1p(SLOW_SURELY))
+        return true;
     slow.by = expm1(pki_samples_median(by, length));
-    free(by);
-    if (!surely)
-        return;
-    slow.first = pki_job_usual(j)->first[looks[begin].block];
-    slow.last = last_step(j, looks[begin + length - 1].block);
-    p->slow = memory_resized(p->slow, (p->slow_count + 1) * sizeof *p->slow);
+    slow.first = f->loop->first[looks[begin].block];
+    slow.last = last_step(f->of, looks[begin + length - 1].block);
+    pki_job_slow_processor *more = realloc(p->slow, (p->slow_count + 1) * sizeof *more);
+    if (!more)
+        return false;
+    p->slow = more;
     p->slow[p->slow_count++] = slow;
+    return true;
 }
 
-/* Of a host; they are put in order. */
-static void find_slow(const pki_job *j, uint32_t host, processor_look *looks, size_t count,
-                      pki_job_processors *p)
+static bool find_slow(const search *f, uint32_t host, pki_job_processors *p)
 {
+    processor_look *looks = f->looks;
+    size_t count = f->look_count;
     if (count)
         qsort(looks, count, sizeof *looks, by_number);
     for (size_t i = 0, n; i < count; i += n) {
         for (n = 1; i + n < count && looks[i + n].number == looks[i].number;)
             n++;
-        judge(j, host, looks + i, n, p);
+        if (!judge(f, host, looks + i, n, p))
+            return false;
     }
+    return true;
 }
 
 /* ---- hosts ---- */
 
-static void enter_host(search *f, uint32_t host, const size_t *ranks, size_t count,
+static bool enter_host(search *f, uint32_t host, const size_t *ranks, size_t count,
                        pki_job_processors *out)
 {
     find_alone(f, ranks, count, out);
     for (int turn = 0; turn < TURNS; turn++) {
         if (!enter(f, ranks, count, false))
-            return;
+            return true;
         for (size_t i = 0; i < count; i++) {
             double own = own_of(f, ranks[i], true);
             f->own[ranks[i]] = isnan(own) ? f->own[ranks[i]] : own;
@@ -388,7 +392,7 @@ static void enter_host(search *f, uint32_t host, const size_t *ranks, size_t cou
     }
     enter(f, ranks, count, true);
     subtract_effects(f, ranks, count, out->determined);
-    find_slow(f->of, host, f->looks, f->look_count, out);
+    return !f->failed && find_slow(f, host, out);
 }
 
 static bool knows_seats(const pki_job *j, const pki_job_loop *loop)
@@ -409,48 +413,64 @@ static int slowest_first(const void *x, const void *y)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-static void enter_hosts(search *f, pki_job_processors *out)
+static bool enter_hosts(search *f, pki_job_processors *out)
 {
     const pki_job *j = f->of;
-    size_t *begins = memory_zeroed(j->hosts.count + 1, sizeof *begins);
-    size_t *order = pki_job_ranks_by_host(j, begins);
-    for (uint32_t h = 0; h < j->hosts.count; h++)
-        enter_host(f, h, order + begins[h], begins[h + 1] - begins[h], out);
-    if (out->slow_count)
+    pki_job_hosts hosts;
+    bool done = pki_job_by_host(&hosts, j);
+    for (uint32_t h = 0; done && h < j->hosts.count; h++)
+        done = enter_host(f, h, hosts.ranks + hosts.begins[h],
+                          hosts.begins[h + 1] - hosts.begins[h], out);
+    if (done && out->slow_count)
         qsort(out->slow, out->slow_count, sizeof *out->slow, slowest_first);
-    free(order);
-    free(begins);
+    pki_job_hosts_finish(&hosts);
+    return done;
 }
 
-pki_job_processors pki_job_find_processors(const pki_job *j, const uint32_t *roles,
-                                           size_t role_count, double *values, double *low)
+static bool begin_search(search *f)
 {
-    const pki_job_loop *loop = pki_job_usual(j);
-    pki_job_processors out = {.determined = memory_zeroed(j->rank_count, sizeof *out.determined),
-                              .alone = memory_zeroed(j->rank_count, sizeof *out.alone)};
-    for (size_t r = 0; r < j->rank_count; r++)
-        out.alone[r] = PKI_SEAT_UNKNOWN;
-    if (!knows_seats(j, loop))
-        return out;
-    search f = {.of = j, .loop = loop, .values = values, .low = low};
-    f.own = memory_zeroed(j->rank_count, sizeof *f.own);
-    f.effect = memory_zeroed(j->rank_count * loop->block_count, sizeof *f.effect);
-    f.alone = memory_zeroed(j->rank_count, sizeof *f.alone);
-    f.sitters = memory_zeroed(j->rank_count, sizeof *f.sitters);
-    f.benches = memory_zeroed(j->rank_count, sizeof *f.benches);
-    f.said = memory_zeroed(j->rank_count, sizeof *f.said);
-    f.room = memory_zeroed(PKI_MAX(j->rank_count, loop->block_count), sizeof *f.room);
-    begin_own(&f, roles, role_count);
-    enter_hosts(&f, &out);
-    free(f.own);
-    free(f.effect);
-    free(f.alone);
-    free(f.sitters);
-    free(f.benches);
-    free(f.said);
-    free(f.room);
-    free(f.looks);
-    return out;
+    size_t ranks = f->of->rank_count, blocks = f->loop->block_count;
+    f->own = pki_array_zeroed(ranks, sizeof *f->own);
+    f->effect = pki_array_zeroed(ranks * blocks, sizeof *f->effect);
+    f->alone = pki_array_zeroed(ranks, sizeof *f->alone);
+    f->sitters = pki_array_zeroed(ranks, sizeof *f->sitters);
+    f->benches = pki_array_zeroed(ranks, sizeof *f->benches);
+    f->said = pki_array_zeroed(ranks, sizeof *f->said);
+    f->room = pki_array_zeroed(PKI_MAX(ranks, blocks), sizeof *f->room);
+    return f->own && f->effect && f->alone && f->sitters && f->benches && f->said && f->room;
+}
+
+static void end_search(search *f)
+{
+    free(f->own);
+    free(f->effect);
+    free(f->alone);
+    free(f->sitters);
+    free(f->benches);
+    free(f->said);
+    free(f->room);
+    free(f->looks);
+}
+
+bool pki_job_find_processors(pki_job_processors *p, const pki_job *j, const uint32_t *roles,
+                             size_t role_count, double *values, double *low)
+{
+    search f = {.of = j, .loop = pki_job_usual(j), .values = values, .low = low};
+    *p = (pki_job_processors){.determined = pki_array_zeroed(j->rank_count, sizeof *p->determined),
+                              .alone = pki_array_zeroed(j->rank_count, sizeof *p->alone)};
+    bool done = p->determined && p->alone;
+    for (size_t r = 0; done && r < j->rank_count; r++)
+        p->alone[r] = PKI_SEAT_UNKNOWN;
+    if (!done || !knows_seats(j, f.loop))
+        return done;
+    double *level = pki_array_zeroed(j->rank_count, sizeof *level);
+    done = begin_search(&f) && level;
+    if (done)
+        begin_own(&f, roles, role_count, level);
+    free(level);
+    done = done && enter_hosts(&f, p);
+    end_search(&f);
+    return done;
 }
 
 void pki_job_processors_finish(pki_job_processors *p)

@@ -1,4 +1,4 @@
-/* tools/job/job.h - a job of many ranks: what the files of its ranks say, put side by side.
+/* lib/job/job.h - a job of many ranks: what the files of its ranks say, put side by side.
  *
  *     summaries --ranks.c--> the job's ranks, in order, and regions of all of them
  *               --steps.c--> steps of all ranks, block beside block
@@ -9,10 +9,14 @@
  */
 #pragma once
 
-#include "complaint.h"
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
 #include "core/seats.h"
 #include "measure/summary.h"
-#include "table.h"
 #include "measure/goodput/life.h"
 
 #define PKI_JOB_OUTSIDE "(outside regions)"
@@ -51,6 +55,7 @@ typedef struct pki_job_rank {
     pki_stage_summary stages;
     pki_comm_summary comm;
     pki_processor processor; /* of the thread that makes steps, all the run */
+    size_t region_count;
     size_t self_count;
     struct pki_job_self *selves; /* of its regions */
     size_t device_count;
@@ -110,7 +115,7 @@ typedef struct pki_job {
     size_t rank_count;
     pki_job_rank *ranks; /* by rank */
     int32_t world;       /* how many there should be */
-    table hosts;
+    pki_texts hosts;
     size_t region_count;
     pki_job_region *regions; /* by self time, most first */
     size_t stage_count;
@@ -120,7 +125,7 @@ typedef struct pki_job {
     size_t file_count;
     size_t life_count;
     struct pki_job_life *lives; /* goodput state files */
-    table notes;                /* what is wrong with files: a line each */
+    pki_texts notes;            /* what is wrong with files: a line each */
     double warmup;              /* steps that are left out at the beginning */
     bool outside_waits;         /* no stage waits: what is outside all regions counts as waiting */
 } pki_job;
@@ -132,9 +137,20 @@ typedef struct pki_job_steps {
 
 /* ---- reading ---- */
 
+/* All that allocates here and in what this folder has besides answers false, or NULL, without
+ * memory; what there is then is given back as if it were whole. */
+
+typedef enum pki_job_made {
+    PKI_JOB_MADE,
+    PKI_JOB_NO_MEMORY,
+    PKI_JOB_NO_RANKS, /* there is none in what was read; job.notes may say why */
+    PKI_JOB_NO_STEPS  /* no rank has any of those that are asked for */
+} pki_job_made;
+
 /* Summaries, one of each rank, which are finished then. What is kept of one is a small part of it,
  * so of many ranks each is added as soon as it is read: from the file at `path`, in which it was so
- * many ranks behind the first. pki_job_reading_end frees what pki_job_reading_begin has made. */
+ * many ranks behind the first. pki_job_reading_end frees what pki_job_reading_begin has made; the
+ * job is to be finished in any case. */
 typedef struct pki_job_reading pki_job_reading;
 
 /* Gives the ranks that are in a file to `take`, once more: where one has been left out of what is
@@ -142,27 +158,29 @@ typedef struct pki_job_reading pki_job_reading;
 typedef void pki_job_take(void *user, size_t part, pki_summary *rank);
 typedef void pki_job_again(const char *path, pki_job_take *take, void *user);
 
-pki_job_reading *pki_job_reading_begin(pki_job *j, pki_job_again *reread);
-void pki_job_reading_add(pki_job_reading *all, const char *path, size_t part, pki_summary *rank);
-bool pki_job_reading_end(pki_job_reading *all, const pki_job_steps *steps, complaint *why);
+pki_job_reading *pki_job_reading_begin(pki_job *j, pki_job_again *again);
+bool pki_job_reading_add(pki_job_reading *all, const char *path, size_t part, pki_summary *rank);
+pki_job_made pki_job_reading_end(pki_job_reading *all, const pki_job_steps *steps);
+
+/* What is wrong with a file; a line is kept once. */
+bool pki_job_note(pki_job_reading *all, const char *path, const char *what);
+
+/* Adds a state file (goodput), if it is one. */
+bool pki_job_life_add(pki_job *j, const char *path, bool *is);
 
 /* Of summaries that are there. */
-bool pki_job_of(pki_job *j, pki_summary *ranks, size_t count, const pki_job_steps *steps,
-                complaint *why);
+pki_job_made pki_job_of(pki_job *j, pki_summary *ranks, size_t count, const pki_job_steps *steps);
 void pki_job_finish(pki_job *j);
 
 /* Its self time of that rank; -1: the rank does not have it. */
 double pki_job_self_of_rank(const pki_job_rank *rank, const pki_job_region *region);
 
-/* steps.c: of the ranks. False, and why: no rank has any of these steps. */
-bool pki_job_make_loops(pki_job *j, const pki_job_steps *steps, complaint *why);
-void pki_job_loop_finish(pki_job_loop *loop, size_t stages);
+/* steps.c: the stages and the steps of the ranks, which are there. */
+pki_job_made pki_job_make_loops(pki_job *j, const pki_job_steps *steps);
+void pki_job_free_loops(pki_job *j);
 
 /* Self times of a stage of a rank, by block; NULL: it does not have the stage. */
 double *pki_job_selves_row(const pki_job_loop *loop, size_t stage, size_t rank);
-
-/* The line is kept once. */
-void pki_job_note(table *notes, const char *path, const char *what);
 
 /* efficiency.c: of one number per rank; those below 0 are not there. */
 pki_job_spread pki_job_spread_of(const pki_job *j, const double *values);
@@ -208,9 +226,9 @@ typedef struct pki_job_joules {
 } pki_job_joules;
 
 /* Those of which it is known when they were busy. */
-void pki_job_devices_copy(pki_job_rank *to, const pki_summary *from);
+bool pki_job_devices_copy(pki_job_rank *to, const pki_summary *from);
 
-pki_job_spent pki_job_spent_of(const pki_summary *rank);
+bool pki_job_spent_of(pki_job_spent *out, const pki_summary *rank);
 void pki_job_spent_finish(pki_job_spent *spent);
 
 /* ---- goodput: a state file of the job's life ---- */
@@ -220,9 +238,6 @@ typedef struct pki_job_life {
     bool runs; /* a process holds the file */
     pki_life_sum sum;
 } pki_job_life;
-
-/* False: it is no such file. */
-bool pki_job_life_read(const char *path, pki_job_life *life);
 
 /* ---- in which share of its time a rank was ready to run and had no processor ---- */
 
@@ -246,9 +261,14 @@ bool pki_job_is_crowded(const pki_job *j, size_t rank);
  * no role. */
 
 /* By place of a rank its role, from 0; how many there are in *count. A rank that nobody is like is
- * among the most. To be freed. */
+ * among the most. To be freed; NULL without memory. */
 uint32_t *pki_job_roles(const pki_job *j, size_t *count);
 
-/* Places of ranks by host: those of host h stand from begins[h] to before begins[h + 1], which has
- * room for one more than there are, and is zero. To be freed. */
-size_t *pki_job_ranks_by_host(const pki_job *j, size_t *begins);
+/* Places of ranks by host: those of host h stand from begins[h] to before begins[h + 1]. */
+typedef struct pki_job_hosts {
+    size_t *ranks, *begins;
+} pki_job_hosts;
+
+/* To be finished in any case. */
+bool pki_job_by_host(pki_job_hosts *h, const pki_job *j);
+void pki_job_hosts_finish(pki_job_hosts *h);

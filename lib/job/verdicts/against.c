@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "memory.h"
+#include "base/memory.h"
 
 /* ---- what sampled calls of a job counted, beside those of another one ---- */
 
@@ -34,27 +34,21 @@ static void add(pki_against_events *to, const pki_job_counted *now, const pki_jo
     }
 }
 
-static pki_against_events against_events_of(const pki_job *now, const pki_job *before)
+static bool find_events(pki_against_events *out, const pki_job *now, const pki_job *before)
 {
-    pki_against_events out = {0};
-    size_t count, other_count;
+    size_t count = 0, other_count = 0;
     pki_job_counted *all = pki_job_counted_of(now, &count),
                     *other = pki_job_counted_of(before, &other_count);
-    out.rows = memory_zeroed(count * PKI_EVENT_FIGURES, sizeof *out.rows);
-    for (size_t i = 0; i < count; i++) {
+    out->rows = pki_array_zeroed(count * PKI_EVENT_FIGURES, sizeof *out->rows);
+    bool ok = all && other && out->rows;
+    for (size_t i = 0; ok && i < count; i++) {
         const pki_job_counted *was = find(other, other_count, all[i].region);
         if (was)
-            add(&out, &all[i], was);
+            add(out, &all[i], was);
     }
     free(all);
     free(other);
-    return out;
-}
-
-static void against_events_finish(pki_against_events *events)
-{
-    free(events->rows);
-    *events = (pki_against_events){0};
+    return ok;
 }
 
 /* ---- a job beside another one, or a part of a run beside another part ---- */
@@ -112,10 +106,12 @@ typedef struct batches {
     double mean; /* of the figure, over all blocks with one */
 } batches;
 
-/* At least as many as belong together, and no more than so many batches. */
+/* At least as many as belong together, and no more than so many batches. 0 without memory. */
 static size_t batch_length(const double *logs, size_t count)
 {
-    double *sorted = memory_zeroed(count, sizeof *sorted);
+    double *sorted = pki_array_zeroed(count, sizeof *sorted);
+    if (!sorted)
+        return 0;
     memcpy(sorted, logs, count * sizeof *sorted);
     pki_samples_sort(sorted, count);
     size_t length = pki_samples_block(logs, count, pki_samples_median(sorted, count));
@@ -123,33 +119,35 @@ static size_t batch_length(const double *logs, size_t count)
     return PKI_MAX(PKI_MAX(length, 1), (count + PKI_AGAINST_PARTS - 1) / PKI_AGAINST_PARTS);
 }
 
-static batches batches_of(const pki_job *j, const pki_job_loop *loop, const question *q)
+/* To be freed in any case. */
+static bool find_batches(batches *out, const pki_job *j, const pki_job_loop *loop,
+                         const question *q)
 {
-    batches out = {memory_zeroed(loop->block_count, sizeof(double)), 0, 0};
     size_t count = 0;
-    for (size_t b = 0; b < loop->block_count; b++) {
+    *out = (batches){.logs = pki_array_zeroed(loop->block_count, sizeof *out->logs)};
+    for (size_t b = 0; out->logs && b < loop->block_count; b++) {
         double value = value_of(j, loop, b, q);
         if (value <= 0)
             continue;
-        out.logs[count++] = log(value);
-        out.mean += value;
+        out->logs[count++] = log(value);
+        out->mean += value;
     }
     if (!count)
-        return out;
-    out.mean /= (double)count;
-    size_t length = batch_length(out.logs, count);
-    for (; (out.count + 1) * length <= count; out.count++)
-        out.logs[out.count] = pki_samples_mean(out.logs + out.count * length, length);
-    return out;
+        return out->logs != NULL;
+    out->mean /= (double)count;
+    size_t length = batch_length(out->logs, count);
+    for (; length && (out->count + 1) * length <= count; out->count++)
+        out->logs[out->count] = pki_samples_mean(out->logs + out->count * length, length);
+    return length > 0;
 }
 
 /* ---- rows ---- */
 
 typedef struct comparing {
     pki_against *to;
-    size_t room;
     pki_evidence *evidence; /* of each row */
     size_t evidence_room;
+    bool failed; /* without memory: no more is compared */
 } comparing;
 
 /* By how much the two may differ and be the same program. */
@@ -166,8 +164,10 @@ static void add_row(comparing *c, const pki_against_row *row, const batches *bef
                     const batches *now, double of_step)
 {
     pki_against *a = c->to;
-    memory_fit(&a->rows, &c->room, a->count + 1, sizeof *a->rows);
-    memory_fit(&c->evidence, &c->evidence_room, a->count + 1, sizeof *c->evidence);
+    c->failed = !pki_array_fit(&a->rows, &a->room, a->count + 1, sizeof *a->rows) ||
+                !pki_array_fit(&c->evidence, &c->evidence_room, a->count + 1, sizeof *c->evidence);
+    if (c->failed)
+        return;
     pki_evidence *e = &c->evidence[a->count];
     *e = (pki_evidence){.method = PKI_BY_MOMENTS, .count = PKI_MIN(before->count, now->count)};
     e->runs = pki_run_difference_of(before->logs, before->count, now->logs, now->count, 0, 0, 0);
@@ -190,12 +190,15 @@ static double step_of(const pki_job *j, const pki_job_loop *loop)
 static void compare(comparing *c, pki_against_row row, const pki_job_loop *before,
                     const question *of_before, const pki_job_loop *now, const question *of_now)
 {
-    batches old = batches_of(c->to->before, before, of_before);
-    batches new = batches_of(c->to->now, now, of_now);
+    if (c->failed)
+        return;
+    batches old = {NULL, 0, 0}, new = {NULL, 0, 0};
+    c->failed = !find_batches(&old, c->to->before, before, of_before) ||
+                !find_batches(&new, c->to->now, now, of_now);
     row.sort = of_now->sort;
     double of_step =
         PKI_MAX(old.mean / step_of(c->to->before, before), new.mean / step_of(c->to->now, now));
-    if (PKI_MIN(old.count, new.count) >= PKI_AGAINST_BATCHES_LEAST)
+    if (!c->failed && PKI_MIN(old.count, new.count) >= PKI_AGAINST_BATCHES_LEAST)
         add_row(c, &row, &old, &new, of_step);
     free(old.logs);
     free(new.logs);
@@ -282,18 +285,20 @@ static void compare_loops(comparing *c)
     }
 }
 
-static void decide(comparing *c)
+static bool decide(comparing *c)
 {
     pki_against *a = c->to;
-    pki_decision *decisions = memory_zeroed(a->count, sizeof *decisions);
-    memory_needed(pki_decide(c->evidence, a->count, a->margin, PKI_AGAINST_LEVEL, decisions));
-    for (size_t i = 0; i < a->count; i++) {
+    pki_decision *decisions = pki_array_zeroed(a->count, sizeof *decisions);
+    bool ok =
+        decisions && pki_decide(c->evidence, a->count, a->margin, PKI_AGAINST_LEVEL, decisions);
+    for (size_t i = 0; ok && i < a->count; i++) {
         if (a->is_short)
             decisions[i].change = PKI_UNSURE;
         a->rows[i].decision = decisions[i];
         a->slower = a->slower || decisions[i].change == PKI_SLOWER;
     }
     free(decisions);
+    return ok;
 }
 
 /* ---- other numbers of ranks ---- */
@@ -339,24 +344,23 @@ static pki_against_scaling scaling_of(const pki_job *now, const pki_job *before)
     return s;
 }
 
-pki_against pki_job_against(const pki_job *now, const pki_job *before, double margin)
+bool pki_job_against(pki_against *a, const pki_job *now, const pki_job *before, double margin)
 {
-    pki_against a = {.now = now, .before = before, .margin = margin};
-    comparing c = {.to = &a};
-    a.without[0] = pki_job_crowd_most(before);
-    a.without[1] = pki_job_crowd_most(now);
-    a.is_short = PKI_MAX(a.without[0], a.without[1]) >= PKI_JOB_CROWDED_FROM;
+    *a = (pki_against){.now = now, .before = before, .margin = margin};
+    comparing c = {.to = a};
+    a->without[0] = pki_job_crowd_most(before);
+    a->without[1] = pki_job_crowd_most(now);
+    a->is_short = PKI_MAX(a->without[0], a->without[1]) >= PKI_JOB_CROWDED_FROM;
+    a->scaling = scaling_of(now, before);
     compare_loops(&c);
-    decide(&c);
-    a.scaling = scaling_of(now, before);
-    a.events = against_events_of(now, before);
+    bool ok = !c.failed && decide(&c) && find_events(&a->events, now, before);
     free(c.evidence);
-    return a;
+    return ok;
 }
 
 void pki_against_finish(pki_against *a)
 {
     free(a->rows);
-    against_events_finish(&a->events);
-    *a = (pki_against){0};
+    free(a->events.rows);
+    *a = (pki_against){.now = NULL};
 }

@@ -45,7 +45,15 @@ static void put_row(const char *name, const pki_job_costs *c, int cost, FILE *to
     fputc('\n', to);
 }
 
-void pki_job_costs_text(const pki_job *j, FILE *to)
+static bool is_any_measured(const pki_job_costs *c)
+{
+    for (int i = 0; i < PKI_JOB_COSTS; i++)
+        if (c->by[i].have)
+            return true;
+    return false;
+}
+
+bool pki_job_costs_text(const pki_job *j, FILE *to)
 {
     static const char *const names[PKI_JOB_COSTS] = {"MFU",
                                                      "HFU",
@@ -57,30 +65,29 @@ void pki_job_costs_text(const pki_job *j, FILE *to)
                                                      "memory at most",
                                                      "device memory at most",
                                                      "... taken, with pools"};
-    pki_job_costs c = pki_job_costs_of(j);
-    bool any = false;
-    for (int i = 0; i < PKI_JOB_COSTS; i++)
-        any = any || c.by[i].have;
-    if (!any)
-        return;
+    pki_job_costs c;
+    if (!pki_job_costs_of(&c, j))
+        return false;
+    if (!is_any_measured(&c))
+        return true;
     fputs("\nWhat it cost beside time (the job's; least, mean and most of a rank)\n", to);
     pki_job_text_left(to, "", 24);
     fputs("   ranks       job       min      mean       max  rank  imbalance\n", to);
     for (int i = 0; i < PKI_JOB_COSTS; i++)
         if (c.by[i].have)
             put_row(names[i], &c, i, to);
+    return true;
 }
 
 /* ---- for machines ---- */
 
-void pki_job_costs_json(const pki_job *j, pki_json *to)
+bool pki_job_costs_json(const pki_job *j, pki_json *to)
 {
-    pki_job_costs c = pki_job_costs_of(j);
-    bool any = false;
-    for (int i = 0; i < PKI_JOB_COSTS; i++)
-        any = any || c.by[i].have;
-    if (!any)
-        return;
+    pki_job_costs c;
+    if (!pki_job_costs_of(&c, j))
+        return false;
+    if (!is_any_measured(&c))
+        return true;
     pki_json_row(to);
     pki_json_open(to, "costs", '{');
     for (int i = 0; i < PKI_JOB_COSTS; i++) {
@@ -92,6 +99,7 @@ void pki_job_costs_json(const pki_job *j, pki_json *to)
         pki_json_close(to, '}');
     }
     pki_json_close(to, '}');
+    return true;
 }
 
 void pki_job_costs_rank_json(const pki_job_rank *rank, pki_json *to)
@@ -136,9 +144,9 @@ static void put_region(const pki_job_counted *c, FILE *to)
     }
 }
 
-void pki_job_counted_text(const pki_job *j, FILE *to)
+bool pki_job_counted_text(const pki_job *j, FILE *to)
 {
-    size_t count;
+    size_t count = 0;
     pki_job_counted *all = pki_job_counted_of(j, &count);
     if (count) {
         fputs("\nEvents a call, of sampled calls of all ranks (misses: in 1,000 instructions; +-:\n"
@@ -153,6 +161,7 @@ void pki_job_counted_text(const pki_job *j, FILE *to)
     if (count > SHOWN)
         fprintf(to, "  ... and %zu regions more (--json has all)\n", count - SHOWN);
     free(all);
+    return all != NULL;
 }
 
 /* ---- for machines ---- */
@@ -182,9 +191,9 @@ static void put_json(const pki_job_counted *c, pki_json *to)
     pki_json_close(to, '}');
 }
 
-void pki_job_counted_json(const pki_job *j, size_t most, pki_json *to)
+bool pki_job_counted_json(const pki_job *j, size_t most, pki_json *to)
 {
-    size_t count;
+    size_t count = 0;
     pki_job_counted *all = pki_job_counted_of(j, &count);
     if (count) {
         pki_json_row(to);
@@ -194,6 +203,7 @@ void pki_job_counted_json(const pki_job *j, size_t most, pki_json *to)
         pki_json_close(to, ']');
     }
     free(all);
+    return all != NULL;
 }
 
 /* ---- goodput: the state files of the job's life, beside its ranks' files ---- */

@@ -6,31 +6,51 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "job/job.h"
-#include "memory.h"
+#include "base/memory.h"
 
 /* ---- spread ---- */
 
-pki_job_spread pki_job_spread_of(const pki_job *j, const double *values)
+/* Values of ranks, in order; those below 0 are not there. */
+typedef struct spreading {
+    const pki_job *of;
+    pki_job_spread s;
+    double sum;
+} spreading;
+
+static spreading begin_spread(const pki_job *j)
 {
-    pki_job_spread s = {.max_rank = PKI_JOB_NO_RANK};
-    double sum = 0;
-    for (size_t r = 0; r < j->rank_count; r++) {
-        double v = values[r];
-        if (v < 0)
-            continue;
-        s.min = s.have && s.min < v ? s.min : v;
-        if (!s.have || v > s.max) {
-            s.max = v;
-            s.max_rank = j->ranks[r].rank;
-        }
-        s.have++;
-        sum += v;
+    return (spreading){.of = j, .s = {.max_rank = PKI_JOB_NO_RANK}};
+}
+
+static void add_value(spreading *to, size_t rank, double v)
+{
+    pki_job_spread *s = &to->s;
+    if (v < 0)
+        return;
+    s->min = s->have && s->min < v ? s->min : v;
+    if (!s->have || v > s->max) {
+        s->max = v;
+        s->max_rank = to->of->ranks[rank].rank;
     }
-    s.mean = s.have ? sum / (double)s.have : 0;
-    s.mean_all = j->rank_count ? sum / (double)j->rank_count : 0;
+    s->have++;
+    to->sum += v;
+}
+
+static pki_job_spread end_spread(const spreading *of)
+{
+    pki_job_spread s = of->s;
+    s.mean = s.have ? of->sum / (double)s.have : 0;
+    s.mean_all = of->of->rank_count ? of->sum / (double)of->of->rank_count : 0;
     s.imbalance = s.mean_all > 0 ? s.max / s.mean_all - 1 : 0;
     return s;
+}
+
+pki_job_spread pki_job_spread_of(const pki_job *j, const double *values)
+{
+    spreading s = begin_spread(j);
+    for (size_t r = 0; r < j->rank_count; r++)
+        add_value(&s, r, values[r]);
+    return end_spread(&s);
 }
 
 static double per_step(const pki_job_loop *loop, const double *row, size_t rank)
@@ -49,15 +69,11 @@ double pki_job_stage_of_rank(const pki_job_loop *loop, size_t stage, size_t rank
 
 pki_job_spread pki_job_spread_of_stage(const pki_job *j, const pki_job_loop *loop, size_t stage)
 {
-    double *values = memory_zeroed(j->rank_count, sizeof *values);
     const pki_job_selves *of = &loop->selves[stage];
-    for (size_t r = 0; r < j->rank_count; r++)
-        values[r] = -1;
+    spreading s = begin_spread(j);
     for (size_t i = 0; i < of->count; i++)
-        values[of->ranks[i]] = per_step(loop, of->rows + i * loop->block_count, of->ranks[i]);
-    pki_job_spread s = pki_job_spread_of(j, values);
-    free(values);
-    return s;
+        add_value(&s, of->ranks[i], per_step(loop, of->rows + i * loop->block_count, of->ranks[i]));
+    return end_spread(&s);
 }
 
 /* ---- efficiency as the POP centre defines it (co-design.pop-coe.eu/metrics) ---- */
@@ -104,14 +120,13 @@ pki_job_pop pki_job_find_pop(const pki_job *j, const pki_job_loop *loop)
     pki_job_pop p = {0};
     if (!loop)
         return p;
-    double *useful = memory_zeroed(j->rank_count, sizeof *useful);
+    spreading useful = begin_spread(j);
     for (size_t r = 0; r < j->rank_count; r++) {
         double time = sum_over_blocks(j, loop, loop->time, r);
-        useful[r] = time > 0 ? sum_over_blocks(j, loop, loop->own, r) : -1;
+        add_value(&useful, r, time > 0 ? sum_over_blocks(j, loop, loop->own, r) : -1);
         p.runtime = time > p.runtime ? time : p.runtime;
     }
-    pki_job_spread s = pki_job_spread_of(j, useful);
-    free(useful);
+    pki_job_spread s = end_spread(&useful);
     p.known = s.have && s.max > 0 && p.runtime > 0;
     if (!p.known)
         return p;
@@ -188,26 +203,41 @@ static void find_rank(const walk *w, size_t stage, pki_job_increment *of)
         }
 }
 
-pki_job_frontier pki_job_find_frontier(const pki_job *j, const pki_job_loop *loop)
+static bool begin_walk(walk *w, pki_job_frontier *f)
 {
-    pki_job_frontier f = {0};
-    if (!loop)
-        return f;
-    walk w = {.of = j, .loop = loop};
-    w.upto = memory_zeroed(j->rank_count, sizeof *w.upto);
-    w.led = memory_zeroed(j->stage_count, sizeof *w.led);
-    for (size_t k = 0; k < j->stage_count; k++)
-        w.led[k] = memory_zeroed(loop->selves[k].count, sizeof **w.led);
-    f.stages = memory_zeroed(j->stage_count, sizeof *f.stages);
-    for (size_t b = 0; b < loop->block_count; b += AT_ONCE)
-        add_blocks(&w, b, PKI_MIN(loop->block_count - b, AT_ONCE), &f);
-    for (size_t k = 0; k < j->stage_count; k++) {
-        find_rank(&w, k, &f.stages[k]);
-        free(w.led[k]);
+    size_t stages = w->of->stage_count;
+    w->upto = pki_array_zeroed(w->of->rank_count, sizeof *w->upto);
+    w->led = pki_array_zeroed(stages, sizeof *w->led);
+    f->stages = pki_array_zeroed(stages, sizeof *f->stages);
+    bool done = w->upto && w->led && f->stages;
+    for (size_t k = 0; done && k < stages; k++) {
+        w->led[k] = pki_array_zeroed(w->loop->selves[k].count, sizeof **w->led);
+        done = w->led[k] != NULL;
     }
-    free(w.led);
-    free(w.upto);
-    return f;
+    return done;
+}
+
+static void end_walk(walk *w)
+{
+    for (size_t k = 0; w->led && k < w->of->stage_count; k++)
+        free(w->led[k]);
+    free(w->led);
+    free(w->upto);
+}
+
+bool pki_job_find_frontier(pki_job_frontier *f, const pki_job *j, const pki_job_loop *loop)
+{
+    walk w = {.of = j, .loop = loop};
+    *f = (pki_job_frontier){0};
+    if (!loop)
+        return true;
+    bool done = begin_walk(&w, f);
+    for (size_t b = 0; done && b < loop->block_count; b += AT_ONCE)
+        add_blocks(&w, b, PKI_MIN(loop->block_count - b, AT_ONCE), f);
+    for (size_t k = 0; done && k < j->stage_count; k++)
+        find_rank(&w, k, &f->stages[k]);
+    end_walk(&w);
+    return done;
 }
 
 void pki_job_frontier_finish(pki_job_frontier *f)
@@ -246,40 +276,43 @@ double pki_job_devices_overlap(const pki_job_device *all, size_t count)
 
 /* ---- what the ranks cost beside time, and the job: MFU, I/O, energy, memory ---- */
 
-/* ---- the job ---- */
-
 typedef struct of_hosts {
-    table counters; /* "host number, name" */
+    pki_texts counters; /* "host number, name" */
     size_t room;
     double *most;
 } of_hosts;
 
-static void see(of_hosts *all, uint32_t host, const pki_job_joules *counter)
+static bool see(of_hosts *all, uint32_t host, const pki_job_joules *counter)
 {
     char key[80];
     snprintf(key, sizeof key, "%u %s", host, counter->name);
-    uint32_t at = table_add(&all->counters, key);
-    memory_fit(&all->most, &all->room, at + (size_t)1, sizeof *all->most);
+    if (!pki_array_fit(&all->most, &all->room, all->counters.count + (size_t)1, sizeof *all->most))
+        return false;
+    uint32_t at = pki_texts_add(&all->counters, key);
+    if (at == PKI_TEXTS_NONE)
+        return false;
     if (counter->joules > all->most[at])
         all->most[at] = counter->joules;
+    return true;
 }
 
 /* GPUs of all ranks, and of each host what one of its ranks has seen of each counter. */
-static double joules_of(const pki_job *j)
+static bool joules_of(const pki_job *j, double *sum)
 {
     of_hosts hosts = {.room = 0};
-    double sum = 0;
+    bool done = true;
+    *sum = 0;
     for (size_t r = 0; r < j->rank_count; r++) {
         const pki_job_spent *s = &j->ranks[r].spent;
-        sum += s->gpu_joules;
-        for (size_t i = 0; i < s->counter_count; i++)
-            see(&hosts, j->ranks[r].host, &s->counters[i]);
+        *sum += s->gpu_joules;
+        for (size_t i = 0; done && i < s->counter_count; i++)
+            done = see(&hosts, j->ranks[r].host, &s->counters[i]);
     }
     for (uint32_t i = 0; i < hosts.counters.count; i++)
-        sum += hosts.most[i];
-    table_finish(&hosts.counters);
+        *sum += hosts.most[i];
+    pki_texts_finish(&hosts.counters);
     free(hosts.most);
-    return sum;
+    return done;
 }
 
 static double sum_of(const pki_job *j, int cost)
@@ -302,33 +335,31 @@ static double utilisation_of(const pki_job *j, bool model)
     return possible > 0 ? done / possible : 0;
 }
 
-pki_job_costs pki_job_costs_of(const pki_job *j)
+bool pki_job_costs_of(pki_job_costs *c, const pki_job *j)
 {
-    pki_job_costs c;
-    double *values = memory_zeroed(j->rank_count, sizeof *values);
+    double joules;
+    if (!joules_of(j, &joules))
+        return false;
     for (int i = 0; i < PKI_JOB_COSTS; i++) {
+        spreading s = begin_spread(j);
         for (size_t r = 0; r < j->rank_count; r++)
-            values[r] = j->ranks[r].spent.of[i];
-        c.by[i] = pki_job_spread_of(j, values);
-        c.sum[i] = !c.by[i].have                          ? -1
-                   : i == PKI_JOB_MFU || i == PKI_JOB_HFU ? utilisation_of(j, i == PKI_JOB_MFU)
-                   : i == PKI_JOB_JOULES                  ? joules_of(j)
-                                                          : sum_of(j, i);
+            add_value(&s, r, j->ranks[r].spent.of[i]);
+        c->by[i] = end_spread(&s);
+        c->sum[i] = !c->by[i].have                         ? -1
+                    : i == PKI_JOB_MFU || i == PKI_JOB_HFU ? utilisation_of(j, i == PKI_JOB_MFU)
+                    : i == PKI_JOB_JOULES                  ? joules
+                                                           : sum_of(j, i);
     }
-    free(values);
-    return c;
+    return true;
 }
 
 /* ---- events of calls (costs=hardware,software) over the ranks ---- */
 
-/* ---- over the ranks ---- */
-
 /* Of all ranks: rows[region * ranks + rank], NULL of a rank that does not have it. */
 typedef struct counted {
     const pki_job *of;
-    table regions;
+    pki_texts regions;
     const pki_events_row **rows;
-    double *values; /* one of each rank */
 } counted;
 
 static const pki_events_row *row_of(const counted *all, size_t region, size_t rank)
@@ -336,19 +367,20 @@ static const pki_events_row *row_of(const counted *all, size_t region, size_t ra
     return all->rows[region * all->of->rank_count + rank];
 }
 
-static counted sum_over_ranks(const pki_job *j)
+static bool begin_counted(counted *all)
 {
-    counted all = {.of = j, .values = memory_zeroed(j->rank_count, sizeof *all.values)};
+    const pki_job *j = all->of;
     for (size_t r = 0; r < j->rank_count; r++)
         for (size_t i = 0; i < j->ranks[r].counted_count; i++)
-            table_add(&all.regions, j->ranks[r].counted[i].region);
-    all.rows = memory_zeroed(all.regions.count * j->rank_count, sizeof *all.rows);
-    for (size_t r = 0; r < j->rank_count; r++)
+            if (pki_texts_add(&all->regions, j->ranks[r].counted[i].region) == PKI_TEXTS_NONE)
+                return false;
+    all->rows = pki_array_zeroed(all->regions.count * j->rank_count, sizeof *all->rows);
+    for (size_t r = 0; all->rows && r < j->rank_count; r++)
         for (size_t i = 0; i < j->ranks[r].counted_count; i++) {
             const pki_events_row *row = &j->ranks[r].counted[i];
-            all.rows[table_add(&all.regions, row->region) * j->rank_count + r] = row;
+            all->rows[pki_texts_find(&all->regions, row->region) * j->rank_count + r] = row;
         }
-    return all;
+    return all->rows != NULL;
 }
 
 /* What a rank's figure weighs by: what it is divided by. */
@@ -382,22 +414,25 @@ static void add(sum *to, const pki_events_row *row, pki_event_figure figure)
     to->unknown |= error < 0;
 }
 
-static void fill_figure(counted *all, size_t region, pki_event_figure figure, pki_job_counted *c)
+static void fill_figure(const counted *all, size_t region, pki_event_figure figure,
+                        pki_job_counted *c)
 {
     sum of = {.weight = 0};
+    spreading s = begin_spread(all->of);
     for (size_t r = 0; r < all->of->rank_count; r++) {
         const pki_events_row *row = row_of(all, region, r);
-        all->values[r] = row ? pki_event_figure_of(row, figure) : -1;
-        if (all->values[r] >= 0)
+        double value = row ? pki_event_figure_of(row, figure) : -1;
+        add_value(&s, r, value);
+        if (value >= 0)
             add(&of, row, figure);
     }
     bool known = of.weight > 0;
-    c->by[figure] = pki_job_spread_of(all->of, all->values);
+    c->by[figure] = end_spread(&s);
     c->value[figure] = known ? of.value / of.weight : -1;
     c->error[figure] = known && !of.unknown ? sqrt(of.squares) / of.weight : -1;
 }
 
-static pki_job_counted counted_of(counted *all, size_t region)
+static pki_job_counted counted_of(const counted *all, size_t region)
 {
     pki_job_counted c = {.region = ""};
     for (size_t r = 0; r < all->of->rank_count; r++) {
@@ -424,15 +459,16 @@ static int by_time(const void *x, const void *y)
 
 pki_job_counted *pki_job_counted_of(const pki_job *j, size_t *count)
 {
-    counted all = sum_over_ranks(j);
-    pki_job_counted *out = memory_zeroed(all.regions.count, sizeof *out);
-    for (size_t i = 0; i < all.regions.count; i++)
+    counted all = {.of = j};
+    pki_job_counted *out = NULL;
+    if (begin_counted(&all))
+        out = pki_array_zeroed(all.regions.count, sizeof *out);
+    *count = out ? all.regions.count : 0;
+    for (size_t i = 0; i < *count; i++)
         out[i] = counted_of(&all, i);
-    *count = all.regions.count;
     if (*count)
         qsort(out, *count, sizeof *out, by_time);
-    table_finish(&all.regions);
+    pki_texts_finish(&all.regions);
     free(all.rows);
-    free(all.values);
     return out;
 }

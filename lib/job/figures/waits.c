@@ -1,20 +1,21 @@
 #include "job/figures/figures.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/memory.h"
 #include "comm/figures/figures.h"
 #include "comm/model/operation.h"
-#include "job/clocks/clocks.h"
-#include "memory.h"
+#include "job/clocks.h"
 
 /* ---- the ranks' moments on one time axis ---- */
 
 /* Ranks that share a clock need nothing. Clocks of different nodes are bounded by the collectives
- * that were found at several ranks, as in `pk merge` (clocks/clocks.h). Messages bound nothing
+ * that were found at several ranks, as in `pk merge` (clocks.h). Messages bound nothing
  * here: they are known by their number, and one side may have counted some that the other did not.
  */
 
@@ -46,7 +47,7 @@ static bool bounds_clocks(const pki_sequence_row *row)
     return kind != PKI_JOINT_SEND && kind != PKI_JOINT_RECEIVE && believes(row);
 }
 
-static bool add_rank(pki_joints *o, const pki_job *j, size_t rank, complaint *why)
+static bool add_rank(pki_joints *o, const pki_job *j, size_t rank)
 {
     const pki_sequences *q = of_rank(j, rank);
     for (size_t i = 0; i < q->row_count; i++) {
@@ -62,36 +63,41 @@ static bool add_rank(pki_joints *o, const pki_job *j, size_t rank, complaint *wh
                         .ranks = row->ranks,
                         .kind = (uint8_t)pki_joint_kind_of(row->op),
                         .op = (uint8_t)row->op};
-        if (!pki_joints_add(o, &op, why))
+        if (!pki_joints_add(o, &op))
             return false;
     }
     return true;
 }
 
-/* What cannot be kept bounds nothing: then real times are what there is. */
-static void bound(time_axis *a, const pki_job *j)
+/* Beside which file what bounds clocks is kept; to be freed. */
+static char *kept_beside(void)
 {
     const char *folder = secure_getenv("TMPDIR");
     folder = folder && *folder ? folder : "/tmp";
     size_t room = strlen(folder) + sizeof "/pk-job-axis";
-    char *file = memory_zeroed(room, 1);
-    snprintf(file, room, "%s/pk-job-axis", folder);
-    complaint ignored = {""};
-    pki_joints *o = pki_joints_create(file);
-    bool added = true;
-    for (size_t r = 0; added && r < j->rank_count; r++)
-        added = a->own[r] < 0 || add_rank(o, j, r, &ignored);
-    if (added)
-        pki_clocks_fit(&a->clocks, o, &ignored);
-    pki_joints_destroy(o);
-    free(file);
+    char *file = malloc(room);
+    if (file)
+        snprintf(file, room, "%s/pk-job-axis", folder);
+    return file;
 }
 
-static bool make_axis(time_axis *a, const pki_job *j)
+/* What cannot be kept bounds nothing: then real times are what there is. False without memory. */
+static bool bound(time_axis *a, const pki_job *j)
 {
-    *a = (time_axis){0};
-    a->own = memory_zeroed(j->rank_count + 1, sizeof *a->own);
-    a->files = memory_zeroed(j->rank_count + 1, sizeof *a->files);
+    char *file = kept_beside();
+    pki_joints *o = file ? pki_joints_create(file) : NULL;
+    bool added = o != NULL;
+    for (size_t r = 0; added && r < j->rank_count; r++)
+        added = a->own[r] < 0 || add_rank(o, j, r);
+    bool done = (added && pki_clocks_fit(&a->clocks, o)) || (o && errno != ENOMEM);
+    pki_joints_destroy(o);
+    free(file);
+    return done;
+}
+
+/* Can ranks be compared? */
+static bool find_files(time_axis *a, const pki_job *j)
+{
     bool any = false;
     for (size_t r = 0; r < j->rank_count; r++) {
         const pki_job_rank *rank = &j->ranks[r];
@@ -108,12 +114,20 @@ static bool make_axis(time_axis *a, const pki_job *j)
         a->own[r] = known ? doubt : -1;
         any |= known;
     }
-    if (!any)
-        return false;
-    pki_clocks_make(&a->clocks, &(pki_clocked_files){a->files, j->rank_count, sizeof *a->files});
-    if (a->clocks.count > 1)
-        bound(a, j);
-    return true;
+    return any;
+}
+
+/* False without memory; any: can ranks be compared? */
+static bool make_axis(time_axis *a, const pki_job *j, bool *any)
+{
+    const size_t ranks = j->rank_count;
+    a->own = pki_array_zeroed(ranks, sizeof *a->own);
+    a->files = pki_array_zeroed(ranks, sizeof *a->files);
+    *any = a->own && a->files && find_files(a, j);
+    if (!*any)
+        return a->own && a->files;
+    return pki_clocks_make(&a->clocks, &(pki_clocked_files){a->files, ranks, sizeof *a->files}) &&
+           (a->clocks.count < 2 || bound(a, j));
 }
 
 static void finish_axis(time_axis *a)
@@ -167,10 +181,12 @@ typedef struct waiting {
     size_t count, room;
 } waiting;
 
-static void add_waited(waiting *w, const one_wait *one)
+static bool add_waited(waiting *w, const one_wait *one)
 {
-    memory_fit(&w->all, &w->room, w->count + 1, sizeof *one);
+    if (!pki_array_fit(&w->all, &w->room, w->count + 1, sizeof *one))
+        return false;
     w->all[w->count++] = *one;
+    return true;
 }
 
 /* ---- ... what the rank's file says that it waited ---- */
@@ -316,8 +332,6 @@ static void end_waiting(waiting *w, const pki_job *j, pki_job_waits *to)
             ;
         add_rank_once(j, &w->all[i], next - i, to);
     }
-    free(w->all);
-    *w = (waiting){0};
 }
 
 /* ---- calls that send and receive (MPI_Sendrecv) ---- */
@@ -350,16 +364,20 @@ typedef struct exchanges {
     size_t received_count, received_room, sent_count, sent_room;
 } exchanges;
 
-static void add_received(exchanges *e, const half_received *half)
+static bool add_received(exchanges *e, const half_received *half)
 {
-    memory_fit(&e->received, &e->received_room, e->received_count + 1, sizeof *half);
+    if (!pki_array_fit(&e->received, &e->received_room, e->received_count + 1, sizeof *half))
+        return false;
     e->received[e->received_count++] = *half;
+    return true;
 }
 
-static void add_half_sent(exchanges *e, const half_sent *half)
+static bool add_half_sent(exchanges *e, const half_sent *half)
 {
-    memory_fit(&e->sent, &e->sent_room, e->sent_count + 1, sizeof *half);
+    if (!pki_array_fit(&e->sent, &e->sent_room, e->sent_count + 1, sizeof *half))
+        return false;
     e->sent[e->sent_count++] = *half;
+    return true;
 }
 
 static int by_start(const void *x, const void *y)
@@ -402,38 +420,37 @@ static void count_share(share *usual, const half_sent *s, const half_received *r
     usual->beyond += s->scale * longer_than_doubt(s, PKI_MAX(s->waits, r->until));
 }
 
-static void add_sent(waiting *to, const half_sent *s, const half_received *r, const share *usual)
+static bool add_sent(waiting *to, const half_sent *s, const half_received *r, const share *usual)
 {
     int64_t from = r ? PKI_MAX(s->waits, r->until) : s->waits;
     double beyond = usual->whole > 0 ? usual->beyond / usual->whole : 0;
-    add_waited(to, &(one_wait){.rank = s->rank,
-                               .other = s->other,
-                               .sort = PKI_JOB_LATE_RECEIVER,
-                               .waits = s->waits,
-                               .ends = s->ends,
-                               .from = from,
-                               .until = longer_than_doubt(s, from) > 0 ? s->until : from,
-                               .scale = s->scale,
-                               .share = r ? 1 : beyond,
-                               .doubt = s->doubt});
+    return add_waited(to, &(one_wait){.rank = s->rank,
+                                      .other = s->other,
+                                      .sort = PKI_JOB_LATE_RECEIVER,
+                                      .waits = s->waits,
+                                      .ends = s->ends,
+                                      .from = from,
+                                      .until = longer_than_doubt(s, from) > 0 ? s->until : from,
+                                      .scale = s->scale,
+                                      .share = r ? 1 : beyond,
+                                      .doubt = s->doubt});
 }
 
-static void end_exchanges(exchanges *e, waiting *to, size_t ranks)
+static bool end_exchanges(exchanges *e, waiting *to, size_t ranks)
 {
-    share *usual = memory_zeroed(ranks + 1, sizeof *usual);
+    share *usual = pki_array_zeroed(ranks, sizeof *usual);
+    bool done = usual != NULL;
     if (e->received_count)
         qsort(e->received, e->received_count, sizeof *e->received, by_start);
-    for (size_t i = 0; i < e->sent_count; i++) {
+    for (size_t i = 0; done && i < e->sent_count; i++) {
         const half_received *r = half_of(e, &e->sent[i]);
         if (r)
             count_share(&usual[e->sent[i].rank], &e->sent[i], r);
     }
-    for (size_t i = 0; i < e->sent_count; i++)
-        add_sent(to, &e->sent[i], half_of(e, &e->sent[i]), &usual[e->sent[i].rank]);
+    for (size_t i = 0; done && i < e->sent_count; i++)
+        done = add_sent(to, &e->sent[i], half_of(e, &e->sent[i]), &usual[e->sent[i].rank]);
     free(usual);
-    free(e->received);
-    free(e->sent);
-    *e = (exchanges){0};
+    return done;
 }
 
 /* ---- waiting against transfer ---- */
@@ -468,6 +485,7 @@ typedef struct analysis {
     waiting waiting;
     exchanges exchanges;
     bool *exchange; /* by rank: does it send and receive in one call? */
+    bool failed;    /* without memory: what is added from there on is not */
 } analysis;
 
 static moments moments_of(const analysis *a, const seen *s)
@@ -500,16 +518,16 @@ static void add_wait(analysis *a, pki_job_wait sort, const seen *who, const mome
     int64_t doubt = other ? axis_doubt(&a->axis, who->rank, other->rank) : -1;
     until = PKI_MIN(until, m->ends);
     bool is_late = doubt >= 0 && until - m->waits > doubt;
-    add_waited(&a->waiting, &(one_wait){.rank = who->rank,
-                                        .other = other ? other->rank : who->rank,
-                                        .sort = sort,
-                                        .waits = m->waits,
-                                        .ends = m->ends,
-                                        .from = m->waits,
-                                        .until = is_late ? until : m->waits,
-                                        .scale = scale,
-                                        .doubt = doubt,
-                                        .share = 1});
+    a->failed |= !add_waited(&a->waiting, &(one_wait){.rank = who->rank,
+                                                      .other = other ? other->rank : who->rank,
+                                                      .sort = sort,
+                                                      .waits = m->waits,
+                                                      .ends = m->ends,
+                                                      .from = m->waits,
+                                                      .until = is_late ? until : m->waits,
+                                                      .scale = scale,
+                                                      .doubt = doubt,
+                                                      .share = 1});
 }
 
 /* ---- messages ---- */
@@ -529,7 +547,7 @@ static void add_transfer(analysis *a, const seen *send, const seen *receive, int
     moments s = moments_of(a, send), r = moments_of(a, receive);
     if (doubt < 0 || r.waits > s.starts || may_be_half(a, receive))
         return;
-    pki_job_transfers_add(
+    a->failed |= !pki_job_transfers_add(
         &a->transfers, &(pki_job_transfer){
                            send->rank, receive->rank,
                            a->of->ranks[send->rank].host != a->of->ranks[receive->rank].host,
@@ -543,8 +561,9 @@ static void add_late_receiver(analysis *a, const seen *send, const seen *receive
     int64_t doubt = axis_doubt(&a->axis, send->rank, receive->rank);
     bool waited = r.starts <= s.ends; /* else not for that */
     if (waited && send->row->op == PK_COMM_OP_SEND_RECV && doubt >= 0 && r.starts - s.waits > doubt)
-        add_half_sent(&a->exchanges, &(half_sent){send->rank, receive->rank, send->row->start,
-                                                  s.waits, s.ends, r.starts, doubt, scale});
+        a->failed |=
+            !add_half_sent(&a->exchanges, &(half_sent){send->rank, receive->rank, send->row->start,
+                                                       s.waits, s.ends, r.starts, doubt, scale});
     else
         add_wait(a, PKI_JOB_LATE_RECEIVER, send, &s, waited ? receive : NULL, r.starts, scale);
 }
@@ -564,9 +583,10 @@ static void classify_message(analysis *a, const seen *send, const seen *receive)
     add_late_receiver(a, send, receive, scale);
     add_transfer(a, send, receive, doubt);
     if (a->exchange[receive->rank])
-        add_received(&a->exchanges,
-                     &(half_received){receive->rank, receive->row->start,
-                                      receive->row->start + receive->row->duration, s.starts});
+        a->failed |=
+            !add_received(&a->exchanges,
+                          &(half_received){receive->rank, receive->row->start,
+                                           receive->row->start + receive->row->duration, s.starts});
 }
 
 /* ---- collectives ---- */
@@ -673,7 +693,6 @@ static void classify_group(analysis *a, const seen *all, size_t count)
 
 static void find_exchanges(analysis *a)
 {
-    a->exchange = memory_zeroed(a->of->rank_count + 1, sizeof *a->exchange);
     for (size_t r = 0; r < a->of->rank_count; r++) {
         const pki_sequences *q = &a->of->ranks[r].comm.sequences;
         for (size_t i = 0; i < q->row_count; i++)
@@ -681,14 +700,15 @@ static void find_exchanges(analysis *a)
     }
 }
 
+/* To be freed; NULL without memory. */
 static seen *collect_operations(const pki_job *j, size_t *count)
 {
     size_t n = 0;
     for (size_t r = 0; r < j->rank_count; r++)
         n += j->ranks[r].comm.sequences.row_count;
-    seen *all = memory_zeroed(n + 1, sizeof *all);
+    seen *all = pki_array_zeroed(n, sizeof *all);
     *count = 0;
-    for (size_t r = 0; r < j->rank_count; r++) {
+    for (size_t r = 0; all && r < j->rank_count; r++) {
         const pki_sequences *q = &j->ranks[r].comm.sequences;
         for (size_t i = 0; i < q->row_count; i++)
             if (believes(&q->rows[i]))
@@ -699,43 +719,66 @@ static seen *collect_operations(const pki_job *j, size_t *count)
     return all;
 }
 
-static void classify_all(analysis *a)
+static bool classify_all(analysis *a)
 {
     size_t count;
     seen *all = collect_operations(a->of, &count);
-    find_exchanges(a);
-    for (size_t i = 0, next; i < count; i = next) {
+    a->exchange = pki_array_zeroed(a->of->rank_count, sizeof *a->exchange);
+    a->failed = !all || !a->exchange;
+    if (!a->failed)
+        find_exchanges(a);
+    for (size_t i = 0, next; i < count && !a->failed; i = next) {
         for (next = i + 1; next < count && all[next].key == all[i].key; next++)
             ;
         classify_group(a, &all[i], next - i);
     }
-    end_exchanges(&a->exchanges, &a->waiting, a->of->rank_count);
-    end_waiting(&a->waiting, a->of, a->to);
-    free(a->exchange);
+    bool done = !a->failed && end_exchanges(&a->exchanges, &a->waiting, a->of->rank_count);
+    if (done)
+        end_waiting(&a->waiting, a->of, a->to);
     free(all);
+    return done;
 }
 
-pki_job_waits pki_job_find_waits(const pki_job *j)
+static bool analyse(analysis *a)
 {
-    pki_job_waits w = {0};
-    analysis a = {.of = j, .to = &w};
-    if (!make_axis(&a.axis, j)) {
-        finish_axis(&a.axis);
-        w.why_not = "the files have no single operations of ranks that share communicators";
-        return w;
+    pki_job_waits *w = a->to;
+    size_t ranks = a->of->rank_count;
+    w->caused = pki_array_zeroed(ranks, sizeof *w->caused);
+    bool done = w->caused != NULL;
+    for (int i = 0; done && i < PKI_JOB_WAITS; i++) {
+        w->by[i] = pki_array_zeroed(ranks, sizeof *w->by[i]);
+        done = w->by[i] != NULL;
     }
-    for (int i = 0; i < PKI_JOB_WAITS; i++)
-        w.by[i] = memory_zeroed(j->rank_count + 1, sizeof *w.by[i]);
-    w.caused = memory_zeroed(j->rank_count + 1, sizeof *w.caused);
-    classify_all(&a);
-    finish_axis(&a.axis);
-    w.links = pki_job_links_of_transfers(&a.transfers, j, &w.link_count);
-    free(a.transfers.all);
-    if (!w.messages && !w.collectives) {
-        pki_job_waits_finish(&w);
-        w.why_not = "no operation was found at all of its ranks";
+    if (!done || !classify_all(a))
+        return false;
+    w->links = pki_job_links_of_transfers(&a->transfers, a->of, &w->link_count);
+    return w->links != NULL;
+}
+
+static void finish_analysis(analysis *a)
+{
+    finish_axis(&a->axis);
+    free(a->transfers.all);
+    free(a->waiting.all);
+    free(a->exchanges.received);
+    free(a->exchanges.sent);
+    free(a->exchange);
+}
+
+bool pki_job_find_waits(pki_job_waits *w, const pki_job *j)
+{
+    analysis a = {.of = j, .to = w};
+    bool any;
+    *w = (pki_job_waits){0};
+    bool done = make_axis(&a.axis, j, &any) && (!any || analyse(&a));
+    finish_analysis(&a);
+    if (done && !any) {
+        w->why_not = "the files have no single operations of ranks that share communicators";
+    } else if (done && !w->messages && !w->collectives) {
+        pki_job_waits_finish(w);
+        w->why_not = "no operation was found at all of its ranks";
     }
-    return w;
+    return done;
 }
 
 void pki_job_waits_finish(pki_job_waits *w)

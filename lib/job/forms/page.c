@@ -1,5 +1,6 @@
 #include "job/forms/forms.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "base/memory.h"
 #include "bench/stats/samples.h"
 #include "job/verdicts/verdicts.h"
-#include "memory.h"
 #include "out/json_write.h"
 
 #define RANKS_MOST 4096
@@ -70,24 +71,27 @@ static unsigned thousandths(double figure, double median)
 
 /* Two characters a cell, 64 x the first's place in the alphabet + the second's: as numbers the
  * cells would be most of the page. */
-static void put_cells(pki_json *to, const char *key, const unsigned *cells, size_t count)
+static bool put_cells(pki_json *to, const char *key, const unsigned *cells, size_t count)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char *text = memory_zeroed(2 * count + 1, 1);
+    char *text = pki_array_zeroed(2 * count + 1, 1);
+    if (!text)
+        return false;
     for (size_t i = 0; i < count; i++) {
         text[2 * i] = digits[cells[i] / 64];
         text[2 * i + 1] = digits[cells[i] % 64];
     }
     pki_json_text(to, key, text);
     free(text);
+    return true;
 }
 
-static void put_figures(pki_json *to, const char *key, const grid *g, cell_figure *figure)
+static bool put_figures(pki_json *to, const char *key, const grid *g, cell_figure *figure)
 {
     size_t ranks = g->of->rank_count;
-    unsigned *cells = memory_zeroed(g->rows * g->columns, sizeof *cells);
-    double *scratch = memory_zeroed(ranks, sizeof *scratch);
-    for (size_t b = 0; b < g->loop->block_count; b++) {
+    unsigned *cells = pki_array_zeroed(g->rows * g->columns, sizeof *cells);
+    double *scratch = pki_array_zeroed(ranks, sizeof *scratch);
+    for (size_t b = 0; cells && scratch && b < g->loop->block_count; b++) {
         double median = median_of(g, b, figure, scratch);
         for (size_t r = 0; r < ranks; r++) {
             unsigned v = thousandths(figure(g, pki_job_cell(g->of, b, r)), median);
@@ -95,9 +99,10 @@ static void put_figures(pki_json *to, const char *key, const grid *g, cell_figur
             *cell = PKI_MAX(*cell, v);
         }
     }
-    put_cells(to, key, cells, g->rows * g->columns);
+    bool ok = cells && scratch && put_cells(to, key, cells, g->rows * g->columns);
     free(scratch);
     free(cells);
+    return ok;
 }
 
 /* ---- what rows and columns are of ---- */
@@ -149,11 +154,11 @@ static size_t ceiling(size_t count, size_t by)
     return (count + by - 1) / by;
 }
 
-static void put_heat(const pki_job_findings *f, const char *key, pki_json *to)
+static bool put_heat(const pki_job_findings *f, const char *key, pki_json *to)
 {
     grid g = {.of = f->of, .loop = pki_job_usual(f->of), .by_work = f->lateness.by_work};
     if (!g.loop)
-        return;
+        return true;
     g.per_row = ceiling(f->of->rank_count, HEIGHT_MOST);
     g.per_column = ceiling(g.loop->block_count, BLOCKS_MOST);
     g.rows = ceiling(f->of->rank_count, g.per_row);
@@ -164,9 +169,9 @@ static void put_heat(const pki_job_findings *f, const char *key, pki_json *to)
     pki_json_bool(to, "by_work", g.by_work);
     put_columns(to, &g);
     put_rows(to, &g, &f->lateness);
-    put_figures(to, "step", &g, step_figure);
-    put_figures(to, "own", &g, own_figure);
+    bool ok = put_figures(to, "step", &g, step_figure) && put_figures(to, "own", &g, own_figure);
     pki_json_close(to, '}');
+    return ok;
 }
 
 /* ---- who talks to whom, for the page ---- */
@@ -180,8 +185,8 @@ typedef struct cell {
 
 static cell *cells_of(const pki_job_exchange *e, size_t per_block, size_t blocks)
 {
-    cell *cells = memory_zeroed(blocks * blocks, sizeof *cells);
-    for (size_t i = 0; i < e->pair_count; i++) {
+    cell *cells = pki_array_zeroed(blocks * blocks, sizeof *cells);
+    for (size_t i = 0; cells && i < e->pair_count; i++) {
         const pki_job_pair *p = &e->pairs[i];
         cell *to = &cells[p->from / per_block * blocks + p->to / per_block];
         to->messages += p->messages;
@@ -204,14 +209,16 @@ static void put_ranks(const pki_job *j, size_t per_block, pki_json *to)
     pki_json_close(to, ']');
 }
 
-static void put_matrix(const pki_job_findings *f, const char *key, pki_json *to)
+static bool put_matrix(const pki_job_findings *f, const char *key, pki_json *to)
 {
     const pki_job *j = f->of;
     size_t per_block = (j->rank_count + MATRIX_MOST - 1) / MATRIX_MOST;
     if (!f->exchange.pair_count)
-        return;
+        return true;
     size_t blocks = (j->rank_count + per_block - 1) / per_block;
     cell *cells = cells_of(&f->exchange, per_block, blocks);
+    if (!cells)
+        return false;
     pki_json_open(to, key, '{');
     pki_json_uint(to, "ranks_per_block", per_block);
     put_ranks(j, per_block, to);
@@ -229,6 +236,7 @@ static void put_matrix(const pki_job_findings *f, const char *key, pki_json *to)
     pki_json_close(to, ']');
     pki_json_close(to, '}');
     free(cells);
+    return true;
 }
 
 /* ---- what the page of a job holds: its JSON, and what is drawn beside it ---- */
@@ -254,25 +262,26 @@ static int by_place(const void *x, const void *y)
     return (*a > *b) - (*a < *b);
 }
 
-/* The places of the `most` largest values, in order of their places if asked for. */
-static size_t *largest(ordered *all, size_t count, size_t most, bool in_order)
+/* The places of the `most` largest values, in order; NULL without memory. */
+static size_t *largest(ordered *all, size_t count, size_t most)
 {
-    size_t *out = memory_zeroed(most, sizeof *out);
+    size_t *out = pki_array_zeroed(most, sizeof *out);
+    if (!out)
+        return NULL;
     qsort(all, count, sizeof *all, most_first);
     for (size_t i = 0; i < most; i++)
         out[i] = all[i].at;
-    if (in_order)
-        qsort(out, most, sizeof *out, by_place);
+    qsort(out, most, sizeof *out, by_place);
     return out;
 }
 
 static size_t *latest_ranks(const pki_job_findings *f, size_t most)
 {
     size_t count = f->of->rank_count;
-    ordered *all = memory_zeroed(count, sizeof *all);
-    for (size_t r = 0; r < count; r++)
+    ordered *all = pki_array_zeroed(count, sizeof *all);
+    for (size_t r = 0; all && r < count; r++)
         all[r] = (ordered){isnan(f->lateness.by[r]) ? -1 : f->lateness.by[r], r};
-    size_t *out = largest(all, count, most, true);
+    size_t *out = all ? largest(all, count, most) : NULL;
     free(all);
     return out;
 }
@@ -298,18 +307,20 @@ static void end_with_slash(char *folder)
         memcpy(folder + length, "/", 2);
 }
 
-/* "", "../", "../../runs/": what stands before a relative path of a file. */
+/* "", "../", "../../runs/": what stands before a relative path of a file; NULL without memory. */
 static char *base_of(const char *path)
 {
     char page[PATH_MAX + 1], here[PATH_MAX + 1];
     if (strcmp(path, "-") == 0 || !getcwd(here, PATH_MAX) || !folder_of(path, page))
-        return memory_copy("");
+        return strdup("");
     end_with_slash(page);
     end_with_slash(here);
     size_t common = 0;
     for (size_t i = 0; page[i] && page[i] == here[i]; i++)
         common = page[i] == '/' ? i + 1 : common;
-    char *out = memory_zeroed(3 * strlen(page) + strlen(here) + 1, 1), *to = out;
+    char *out = pki_array_zeroed(3 * strlen(page) + strlen(here) + 1, 1), *to = out;
+    if (!out)
+        return NULL;
     for (const char *p = page + common; *p; p++)
         if (*p == '/') {
             memcpy(to, "../", 3);
@@ -319,12 +330,12 @@ static char *base_of(const char *path)
     return out;
 }
 
-pki_job_page pki_job_page_of(const pki_job_findings *f, const char *path)
+bool pki_job_page_of(pki_job_page *p, const pki_job_findings *f, const char *path)
 {
-    pki_job_page p = {.found = f, .base = base_of(path)};
-    p.rank_count = PKI_MIN(f->of->rank_count, (size_t)RANKS_MOST);
-    p.ranks = latest_ranks(f, p.rank_count);
-    return p;
+    *p = (pki_job_page){.found = f, .base = base_of(path)};
+    p->rank_count = PKI_MIN(f->of->rank_count, (size_t)RANKS_MOST);
+    p->ranks = latest_ranks(f, p->rank_count);
+    return p->base && p->ranks;
 }
 
 void pki_job_page_finish(pki_job_page *p)
@@ -350,23 +361,25 @@ static size_t most_of(const pki_job_page *p, size_t count)
     return PKI_MIN(count, PKI_MIN(most, (size_t)ROWS_MOST));
 }
 
-/* The stages with the most time, as places. */
+/* The stages with the most time, as places; NULL without memory. */
 static size_t *longest_stages(const pki_job *j, const pki_job_loop *loop, size_t most)
 {
-    ordered *all = memory_zeroed(j->stage_count, sizeof *all);
-    for (size_t k = 0; k < j->stage_count; k++)
+    ordered *all = pki_array_zeroed(j->stage_count, sizeof *all);
+    for (size_t k = 0; all && k < j->stage_count; k++)
         all[k] = (ordered){pki_job_spread_of_stage(j, loop, k).mean_all, k};
-    size_t *out = largest(all, j->stage_count, most, true);
+    size_t *out = all ? largest(all, j->stage_count, most) : NULL;
     free(all);
     return out;
 }
 
-static void put_stages(const pki_job_page *p, pki_json *to)
+static bool put_stages(const pki_job_page *p, pki_json *to)
 {
     const pki_job *j = p->found->of;
     const pki_job_loop *loop = pki_job_usual(j);
     size_t most = loop ? most_of(p, j->stage_count) : 0;
     size_t *stages = most ? longest_stages(j, loop, most) : NULL;
+    if (most && !stages)
+        return false;
     pki_json_open(to, "stages", '[');
     for (size_t k = 0; k < most; k++)
         pki_json_uint(to, NULL, stages[k]);
@@ -380,6 +393,7 @@ static void put_stages(const pki_job_page *p, pki_json *to)
     }
     pki_json_close(to, ']');
     free(stages);
+    return true;
 }
 
 /* Of the first regions of the list. */
@@ -425,11 +439,11 @@ int pki_job_page_job(const void *page, FILE *file)
     pki_json_open(&to, NULL, '{');
     pki_json_text(&to, "format", PKI_JOB_FORMAT);
     pki_json_uint(&to, "schema", PKI_JOB_SCHEMA);
-    pki_job_json_members(&to, p->found, &most);
+    bool ok = pki_job_json_members(&to, p->found, &most);
     if (p->against)
         pki_against_json(p->against, p->other, ROWS_MOST, &to);
     pki_json_close(&to, '}');
-    return 0;
+    return ok ? 0 : -ENOMEM;
 }
 
 int pki_job_page_drawn(const void *page, FILE *file)
@@ -438,12 +452,12 @@ int pki_job_page_drawn(const void *page, FILE *file)
     pki_json to = {.file = file};
     pki_json_open(&to, NULL, '{');
     pki_json_text(&to, "base", p->base);
-    pki_job_json_grouped_verdicts(&to, p->found);
+    bool ok = pki_job_json_grouped_verdicts(&to, p->found);
     put_totals(p->found, &to);
-    put_heat(p->found, "heat", &to);
-    put_matrix(p->found, "matrix", &to);
-    put_stages(p, &to);
+    ok &= put_heat(p->found, "heat", &to);
+    ok &= put_matrix(p->found, "matrix", &to);
+    ok &= put_stages(p, &to);
     put_regions(p, &to);
     pki_json_close(&to, '}');
-    return 0;
+    return ok ? 0 : -ENOMEM;
 }

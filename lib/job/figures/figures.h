@@ -1,4 +1,4 @@
-/* tools/job/figures/figures.h - what is found in a job, in figures */
+/* lib/job/figures/figures.h - what is found in a job, in figures */
 #pragma once
 
 #include "job/job.h"
@@ -6,7 +6,8 @@
 
 /* ---- efficiency as the POP centre defines it (co-design.pop-coe.eu/metrics) ---- */
 
-/* Useful          a rank's own time in the steps: without the stages that wait (comm, wait)
+/*
+ *     useful          a rank's own time in the steps: without the stages that wait (comm, wait)
  *     runtime         the steps of the rank that took longest for them
  *     load balance                LB   = mean(useful) / max(useful)
  *     communication efficiency    CommE = max(useful) / runtime
@@ -53,7 +54,7 @@ typedef struct pki_job_frontier {
     pki_job_increment *stages; /* by stage; NULL: there are no steps */
 } pki_job_frontier;
 
-pki_job_frontier pki_job_find_frontier(const pki_job *j, const pki_job_loop *loop);
+bool pki_job_find_frontier(pki_job_frontier *f, const pki_job *j, const pki_job_loop *loop);
 void pki_job_frontier_finish(pki_job_frontier *f);
 
 /* ---- what the devices of all ranks did in a step: where its time went ---- */
@@ -95,7 +96,7 @@ typedef struct pki_job_costs {
         sum[PKI_JOB_COSTS]; /* of MFU and HFU the job's; of memory all ranks'. -1: not measured */
 } pki_job_costs;
 
-pki_job_costs pki_job_costs_of(const pki_job *j);
+bool pki_job_costs_of(pki_job_costs *c, const pki_job *j);
 
 /* ---- events of calls (costs=hardware,software) over the ranks ---- */
 
@@ -116,7 +117,7 @@ typedef struct pki_job_counted {
     pki_job_spread by[PKI_EVENT_FIGURES];
 } pki_job_counted;
 
-/* By time, most first; to be freed. */
+/* By time, most first; to be freed. NULL without memory. */
 pki_job_counted *pki_job_counted_of(const pki_job *j, size_t *count);
 
 /* ---- MPI over the ranks, and who talks to whom ---- */
@@ -155,7 +156,7 @@ typedef struct pki_job_exchange {
     pki_job_site *sites; /* most time first */
 } pki_job_exchange;
 
-pki_job_exchange pki_job_find_exchange(const pki_job *j);
+bool pki_job_find_exchange(pki_job_exchange *e, const pki_job *j);
 void pki_job_exchange_finish(pki_job_exchange *e);
 
 /* What MPI took of a rank's run; -1: it has not called it. */
@@ -207,7 +208,7 @@ typedef struct pki_job_links {
     pki_job_arrival *arrivals;     /* furthest apart first */
 } pki_job_links;
 
-pki_job_links pki_job_find_links(const pki_job *j);
+bool pki_job_find_links(pki_job_links *l, const pki_job *j);
 void pki_job_links_finish(pki_job_links *l);
 
 /* ---- waiting against transfer ---- */
@@ -274,7 +275,7 @@ typedef struct pki_job_waits {
     pki_job_link *links; /* slow ones first, by what they cost; then by rank */
 } pki_job_waits;
 
-pki_job_waits pki_job_find_waits(const pki_job *j);
+bool pki_job_find_waits(pki_job_waits *w, const pki_job *j);
 void pki_job_waits_finish(pki_job_waits *w);
 
 /* Over all ranks; in *most the rank that has most of it. */
@@ -295,7 +296,7 @@ typedef struct pki_job_transfers {
     size_t count, room;
 } pki_job_transfers;
 
-void pki_job_transfers_add(pki_job_transfers *t, const pki_job_transfer *one);
+bool pki_job_transfers_add(pki_job_transfers *t, const pki_job_transfer *one);
 
-/* Puts them in order; to be freed. */
+/* Puts them in order; to be freed. NULL without memory. */
 pki_job_link *pki_job_links_of_transfers(pki_job_transfers *t, const pki_job *j, size_t *count);

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/memory.h"
 #include "bench/stats/samples.h"
-#include "job/job.h"
-#include "memory.h"
 
 /* ---- of how long single messages took, which links are slow ---- */
 
@@ -18,10 +17,12 @@
 #define SLICE 4e6   /* ns: Linux gives a thread 0.7 to 4 ms on end */
 #define SHARE 0.25  /* of usual messages that count as long, at the least */
 
-void pki_job_transfers_add(pki_job_transfers *t, const pki_job_transfer *one)
+bool pki_job_transfers_add(pki_job_transfers *t, const pki_job_transfer *one)
 {
-    memory_fit(&t->all, &t->room, t->count + 1, sizeof *t->all);
+    if (!pki_array_fit(&t->all, &t->room, t->count + 1, sizeof *t->all))
+        return false;
     t->all[t->count++] = *one;
+    return true;
 }
 
 /* Messages of one pair and size; `all` are theirs, shortest first. */
@@ -47,24 +48,24 @@ static int by_size_and_pair(const void *x, const void *y)
     return (a->ns > b->ns) - (a->ns < b->ns);
 }
 
-static pair *pairs_of(const pki_job_transfers *t, size_t *count)
+/* How many there are. */
+static size_t find_pairs(const pki_job_transfers *t, pair *pairs)
 {
-    pair *pairs = memory_zeroed(t->count + 1, sizeof *pairs);
-    *count = 0;
+    size_t count = 0;
     for (size_t i = 0, next; i < t->count; i = next) {
         const pki_job_transfer *first = &t->all[i];
         for (next = i + 1; next < t->count && t->all[next].size == first->size &&
                            t->all[next].from == first->from && t->all[next].to == first->to;)
             next++;
-        pairs[(*count)++] = (pair){.from = first->from,
-                                   .to = first->to,
-                                   .count = next - i,
-                                   .across = first->across,
-                                   .size = first->size,
-                                   .all = first,
-                                   .median = t->all[i + (next - i) / 2].ns};
+        pairs[count++] = (pair){.from = first->from,
+                                .to = first->to,
+                                .count = next - i,
+                                .across = first->across,
+                                .size = first->size,
+                                .all = first,
+                                .median = t->all[i + (next - i) / 2].ns};
     }
-    return pairs;
+    return count;
 }
 
 /* ---- one pair beside the others of its size ---- */
@@ -122,6 +123,16 @@ static double sent_between(const pki_job *j, size_t from, size_t to)
     return 0;
 }
 
+/* What judging takes, and room for it. */
+typedef struct judging {
+    const pki_job *of;
+    pair *pairs;
+    size_t count;              /* of them all */
+    double *shares;            /* of as many */
+    pki_job_transfer *in_time; /* of as many as there are messages, ... */
+    double *ns;                /* ...as are these */
+} judging;
+
 /* Messages of one size, within hosts or between them: how long they take as a rule, and of each
  * pair the share of those that take twice as long. In order: of a slow pair both are at the end. */
 typedef struct usual {
@@ -151,9 +162,9 @@ static void find_longest(usual *u)
     }
 }
 
-static usual usual_of(pair *pairs, size_t count)
+static usual usual_of(const judging *g, pair *pairs, size_t count)
 {
-    usual u = {.shares = memory_zeroed(count, sizeof *u.shares), .pairs = pairs, .count = count};
+    usual u = {.shares = g->shares, .pairs = pairs, .count = count};
     for (size_t i = 0; i < count; i++)
         u.shares[i] = pairs[i].median;
     qsort(u.shares, count, sizeof *u.shares, by_number);
@@ -172,27 +183,23 @@ static int by_time(const void *x, const void *y)
 }
 
 /* A rank without a processor keeps messages waiting that follow each other: they count as one. */
-static size_t independent(const pair *p)
+static size_t independent(const judging *g, const pair *p)
 {
-    pki_job_transfer *in_time = memory_zeroed(p->count, sizeof *in_time);
-    double *ns = memory_zeroed(p->count, sizeof *ns);
-    memcpy(in_time, p->all, p->count * sizeof *in_time);
-    qsort(in_time, p->count, sizeof *in_time, by_time);
+    memcpy(g->in_time, p->all, p->count * sizeof *g->in_time);
+    qsort(g->in_time, p->count, sizeof *g->in_time, by_time);
     for (size_t i = 0; i < p->count; i++)
-        ns[i] = in_time[i].ns;
-    double dependence = pki_samples_dependence(ns, p->count, p->median);
-    free(in_time);
-    free(ns);
+        g->ns[i] = g->in_time[i].ns;
+    double dependence = pki_samples_dependence(g->ns, p->count, p->median);
     return (size_t)((double)p->count / PKI_MAX(dependence, 1));
 }
 
 /* Where ranks share processors, some pairs are slow more often than others: so chance is what three
  * quarters of the other pairs stay below. */
-static bool is_beyond_chance(const usual *u, const pair *p, size_t in_all)
+static bool is_beyond_chance(const judging *g, const usual *u, const pair *p)
 {
     double q = among_others(u->shares, u->count, p->above, 0.75);
-    size_t count = independent(p), above = (size_t)lround(p->above * (double)count);
-    return tail(count, above, fmin(fmax(q, SHARE), 0.99)) < CHANCE / (double)in_all;
+    size_t count = independent(g, p), above = (size_t)lround(p->above * (double)count);
+    return tail(count, above, fmin(fmax(q, SHARE), 0.99)) < CHANCE / (double)g->count;
 }
 
 /* What a link takes longer it takes with every message, also with those that found both ranks on
@@ -213,8 +220,9 @@ static double slice_of(const pki_job *j, const pair *p)
     return pki_job_is_crowded(j, p->from) || pki_job_is_crowded(j, p->to) ? SLICE : 0;
 }
 
-static pki_job_link judge(const pki_job *j, const usual *u, const pair *p, size_t in_all)
+static pki_job_link judge(const judging *g, const usual *u, const pair *p)
 {
+    const pki_job *j = g->of;
     pki_job_link l = {.from = p->from,
                       .to = p->to,
                       .looked_at = p->count,
@@ -227,16 +235,15 @@ static pki_job_link judge(const pki_job *j, const usual *u, const pair *p, size_
     double more = l.transfer - TWICE * l.usual, run = (double)j->ranks[p->to].run.wall;
     l.slow = p->count >= LEAST && more > p->all[0].doubt &&
              (l.transfer - l.usual) * l.messages >= COST * run && stands_apart(u, p) &&
-             tenth_of(p) - l.usual > slice_of(j, p) && is_beyond_chance(u, p, in_all);
+             tenth_of(p) - l.usual > slice_of(j, p) && is_beyond_chance(g, u, p);
     return l;
 }
 
-static void judge_size(const pki_job *j, pair *pairs, size_t count, size_t in_all, pki_job_link *to)
+static void judge_size(const judging *g, pair *pairs, size_t count, pki_job_link *to)
 {
-    usual u = usual_of(pairs, count);
+    usual u = usual_of(g, pairs, count);
     for (size_t i = 0; i < count; i++)
-        to[i] = judge(j, &u, &pairs[i], in_all);
-    free(u.shares);
+        to[i] = judge(g, &u, &pairs[i]);
 }
 
 /* ---- all of them ---- */
@@ -281,10 +288,10 @@ static size_t keep_one_of_each(pki_job_link *links, size_t count)
     return kept;
 }
 
-/* Where all links of a rank are slow, of two or more, it is the rank that does not get on. */
-static void acquit(pki_job_link *links, size_t count, const pki_job *j)
+/* Where all links of a rank are slow, of two or more, it is the rank that does not get on. ends: of
+ * each rank four, 0. */
+static void acquit(pki_job_link *links, size_t count, size_t *ends)
 {
-    size_t *ends = memory_zeroed(4 * j->rank_count + 1, sizeof *ends);
     for (size_t i = 0; i < count; i++) {
         size_t *from = &ends[4 * links[i].from], *to = &ends[4 * links[i].to + 2];
         from[0]++, to[0]++;
@@ -295,26 +302,41 @@ static void acquit(pki_job_link *links, size_t count, const pki_job *j)
         if ((from[0] > 1 && from[0] == from[1]) || (to[0] > 1 && to[0] == to[1]))
             links[i].slow = false;
     }
-    free(ends);
+}
+
+static size_t judge_all(const judging *g, pki_job_link *links, size_t *ends)
+{
+    for (size_t i = 0, next; i < g->count; i = next) {
+        for (next = i + 1; next < g->count && g->pairs[next].size == g->pairs[i].size &&
+                           g->pairs[next].across == g->pairs[i].across;)
+            next++;
+        judge_size(g, &g->pairs[i], next - i, &links[i]);
+    }
+    size_t count = g->count ? keep_one_of_each(links, g->count) : 0;
+    acquit(links, count, ends);
+    if (count)
+        qsort(links, count, sizeof *links, slow_first);
+    return count;
 }
 
 pki_job_link *pki_job_links_of_transfers(pki_job_transfers *t, const pki_job *j, size_t *count)
 {
-    size_t n;
+    judging g = {.of = j, .pairs = pki_array_zeroed(t->count, sizeof *g.pairs)};
     if (t->count)
         qsort(t->all, t->count, sizeof *t->all, by_size_and_pair);
-    pair *pairs = pairs_of(t, &n);
-    pki_job_link *links = memory_zeroed(n + 1, sizeof *links);
-    for (size_t i = 0, next; i < n; i = next) {
-        for (next = i + 1; next < n && pairs[next].size == pairs[i].size &&
-                           pairs[next].across == pairs[i].across;)
-            next++;
-        judge_size(j, &pairs[i], next - i, n, &links[i]);
-    }
-    free(pairs);
-    *count = n ? keep_one_of_each(links, n) : 0;
-    acquit(links, *count, j);
-    if (*count)
-        qsort(links, *count, sizeof *links, slow_first);
+    g.count = g.pairs ? find_pairs(t, g.pairs) : 0;
+    g.shares = pki_array_zeroed(g.count, sizeof *g.shares);
+    g.in_time = pki_array_zeroed(t->count, sizeof *g.in_time);
+    g.ns = pki_array_zeroed(t->count, sizeof *g.ns);
+    size_t *ends = pki_array_zeroed(4 * j->rank_count, sizeof *ends);
+    pki_job_link *links = NULL;
+    if (g.pairs && g.shares && g.in_time && g.ns && ends)
+        links = pki_array_zeroed(g.count, sizeof *links);
+    *count = links ? judge_all(&g, links, ends) : 0;
+    free(g.pairs);
+    free(g.shares);
+    free(g.in_time);
+    free(g.ns);
+    free(ends);
     return links;
 }

@@ -1,13 +1,18 @@
-/* tools/job/forms/forms.h - a job as text, as JSON and as a page */
+/* lib/job/forms/forms.h - a job as text, as JSON and as a page */
 #pragma once
 
-#include <stdio.h>
-#include "job/verdicts/verdicts.h"
-#include "out/json_write.h"
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include "out/columns.h"
+#include <stdio.h>
+
 #include "job/figures/figures.h"
 #include "job/job.h"
+#include "job/verdicts/verdicts.h"
+#include "out/columns.h"
+#include "out/json_write.h"
+
+/* What is written is not whole where one of these answers false: there was no memory. */
 
 /* ---- parts of the job's JSON, for who puts them into another text ---- */
 
@@ -17,7 +22,7 @@
 void pki_job_json_spread(pki_json *j, const char *key, const pki_job_spread *s);
 
 /* The verdicts as they are said to people: "said". */
-void pki_job_json_grouped_verdicts(pki_json *j, const pki_job_findings *f);
+bool pki_job_json_grouped_verdicts(pki_json *j, const pki_job_findings *f);
 
 /* How much of it, for who has bounded room: the first ones of each array. */
 typedef struct pki_job_json_most {
@@ -27,10 +32,10 @@ typedef struct pki_job_json_most {
 } pki_job_json_most;
 
 /* The members of the job's object. */
-void pki_job_json_members(pki_json *j, const pki_job_findings *f, const pki_job_json_most *most);
+bool pki_job_json_members(pki_json *j, const pki_job_findings *f, const pki_job_json_most *most);
 
 /* a NULL: it is beside nothing; else `other` is what that is called. */
-void pki_job_print_json(const pki_job_findings *f, const pki_against *a, const char *other,
+bool pki_job_print_json(const pki_job_findings *f, const pki_against *a, const char *other,
                         FILE *to);
 
 /* ---- parts of the text of a job ---- */
@@ -48,13 +53,13 @@ static inline const char *pki_job_text_rank(char text[16], int32_t rank)
     return rank == PKI_JOB_NO_RANK ? "-" : text;
 }
 
-void pki_job_print_text(const pki_job_findings *f, FILE *to);
+bool pki_job_print_text(const pki_job_findings *f, FILE *to);
 
 /* ---- what the ranks cost beside time ---- */
 
 /* A section, and a member of that key; nothing if nothing was measured. */
-void pki_job_costs_text(const pki_job *j, FILE *to);
-void pki_job_costs_json(const pki_job *j, pki_json *to);
+bool pki_job_costs_text(const pki_job *j, FILE *to);
+bool pki_job_costs_json(const pki_job *j, pki_json *to);
 
 /* Members of a rank's object. */
 void pki_job_costs_rank_json(const pki_job_rank *rank, pki_json *to);
@@ -62,8 +67,8 @@ void pki_job_costs_rank_json(const pki_job_rank *rank, pki_json *to);
 /* ---- events of calls over the ranks ---- */
 
 /* A section, and a member; nothing where no rank has counted any. */
-void pki_job_counted_text(const pki_job *j, FILE *to);
-void pki_job_counted_json(const pki_job *j, size_t most, pki_json *to);
+bool pki_job_counted_text(const pki_job *j, FILE *to);
+bool pki_job_counted_json(const pki_job *j, size_t most, pki_json *to);
 
 /* ---- goodput: the state files of the job's life, beside its ranks' files ---- */
 
@@ -94,11 +99,11 @@ typedef struct pki_job_page {
     const char *other;          /* what it is beside */
     char *base;                 /* from the page's folder to where relative paths of ranks begin */
     size_t *ranks;              /* places of the ranks that are listed one by one, in order... */
-    size_t rank_count;          /* ...JOB_PAGE_RANKS at most: the latest ones */
+    size_t rank_count;          /* ...RANKS_MOST at most: the latest ones */
 } pki_job_page;
 
-/* path: of the page that will be; "-" is the standard output. */
-pki_job_page pki_job_page_of(const pki_job_findings *f, const char *path);
+/* path: of the page that will be; "-" is the standard output. To be finished in any case. */
+bool pki_job_page_of(pki_job_page *p, const pki_job_findings *f, const char *path);
 void pki_job_page_finish(pki_job_page *p);
 
 /* Of a pki_job_page an object each: the job as in `pk job --json`, and what is drawn

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/memory.h"
 #include "comm/model/communicator.h"
 #include "comm/model/operation.h"
 #include "job/figures/figures.h"
 #include "job/verdicts/verdicts.h"
 #include "measure/figure.h"
-#include "memory.h"
 #include "out/columns.h"
 
 /* ---- a job for people ---- */
@@ -60,18 +60,18 @@ static void put_head(const pki_job *j, const pki_job_findings *f, FILE *to)
                 pki_figure_time(f->frontier.exposed / PKI_MAX(f->frontier.steps, 1)).text);
 }
 
-static void put_verdicts(const pki_job_findings *f, FILE *to)
+static bool put_verdicts(const pki_job_findings *f, FILE *to)
 {
     static const char *const marks[] = {[PKI_GOOD] = "+", [PKI_NOTE] = "-", [PKI_WARN] = "!"};
-    size_t count;
-    pki_job_verdict *all = pki_job_grouped_verdicts(f, &count);
+    pki_job_verdicts said;
+    bool ok = pki_job_group_verdicts(&said, f);
     fputc('\n', to);
-    for (size_t i = 0; i < count; i++) {
-        fprintf(to, "  %s ", marks[all[i].severity]);
-        pki_put_paragraph(to, all[i].text, 4, 4);
-        free(all[i].text);
+    for (size_t i = 0; i < said.count; i++) {
+        fprintf(to, "  %s ", marks[said.all[i].severity]);
+        pki_put_paragraph(to, said.all[i].text, 4, 4);
     }
-    free(all);
+    pki_job_verdicts_finish(&said);
+    return ok;
 }
 
 /* ---- efficiency ---- */
@@ -475,13 +475,15 @@ static void put_share(const char *name, const pki_job *j, double *values, FILE *
     fputc('\n', to);
 }
 
-static void put_devices(const pki_job *j, FILE *to)
+static bool put_devices(const pki_job *j, FILE *to)
 {
     static const char *const names[PKI_JOB_DEVICE_PARTS] = {
         "compute",  "communication alone",        "copies alone",
         "idle ...", "... the host waited for it", "... gaps of 50 us or less"};
-    double *values = memory_zeroed(j->rank_count, sizeof *values);
+    double *values = pki_array_zeroed(j->rank_count, sizeof *values);
     size_t devices = 0;
+    if (!values)
+        return false;
     for (size_t r = 0; r < j->rank_count; r++)
         devices += j->ranks[r].device_count;
     if (devices) {
@@ -498,6 +500,7 @@ static void put_devices(const pki_job *j, FILE *to)
         values[r] = pki_job_devices_overlap(j->ranks[r].devices, j->ranks[r].device_count);
     put_share("hidden, of communication", j, values, to);
     free(values);
+    return true;
 }
 
 /* ---- files ---- */
@@ -515,11 +518,11 @@ static void put_notes(const pki_job *j, FILE *to)
         fprintf(to, "  ... and %u more\n", j->notes.count - NOTES);
 }
 
-void pki_job_print_text(const pki_job_findings *f, FILE *to)
+bool pki_job_print_text(const pki_job_findings *f, FILE *to)
 {
     const pki_job *j = f->of;
     put_head(j, f, to);
-    put_verdicts(f, to);
+    bool ok = put_verdicts(f, to);
     put_pop(&f->pop, to);
     put_frontier(f, to);
     for (size_t i = 0; i < PKI_MIN(j->loop_count, LOOPS); i++)
@@ -530,8 +533,9 @@ void pki_job_print_text(const pki_job_findings *f, FILE *to)
     put_operations(&f->links, to);
     put_arrivals(&f->links, to);
     pki_job_lives_text(j, to);
-    put_devices(j, to);
-    pki_job_costs_text(j, to);
-    pki_job_counted_text(j, to);
+    ok &= put_devices(j, to);
+    ok &= pki_job_costs_text(j, to);
+    ok &= pki_job_counted_text(j, to);
     put_notes(j, to);
+    return ok;
 }

@@ -1,12 +1,12 @@
-#include "comm/mpi/stragglers_window.h"
+#include "job/window.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "job/job.h"
 #include "job/verdicts/verdicts.h"
-#include "job/library/way_out.h"
-#include "memory.h"
 
 typedef struct portion {
     uint64_t first, steps, time, items, no_processor, told;
@@ -31,36 +31,42 @@ typedef struct suspect {
     uint64_t order; /* in which they were named */
 } suspect;
 
-struct pki_straggler_window {
+struct pki_job_window {
     int32_t ranks;
     member *members;
     uint64_t named;
-    size_t suspect_count;
+    size_t suspect_count, suspect_room;
     suspect *suspects;
 };
 
-pki_straggler_window *pki_mpi_window_create(int32_t ranks, const char *hosts)
+pki_job_window *pki_job_window_create(int32_t ranks, const char *hosts)
 {
-    pki_straggler_window *w = calloc(1, sizeof *w);
-    member *members = calloc((size_t)ranks, sizeof *members);
+    pki_job_window *w = calloc(1, sizeof *w);
+    member *members = pki_array_zeroed((size_t)ranks, sizeof *members);
     if (!w || !members) {
         free(w);
         free(members);
         return NULL;
     }
-    *w = (pki_straggler_window){.ranks = ranks, .members = members};
+    *w = (pki_job_window){.ranks = ranks, .members = members};
     for (int32_t r = 0; r < ranks; r++)
         snprintf(members[r].host, sizeof members[r].host, "%s",
                  hosts + (size_t)r * PKI_WINDOW_HOST);
     return w;
 }
 
-void pki_mpi_window_destroy(pki_straggler_window *w)
+/* What the verdict had got by then stays, once: there are no more. */
+static void end(pki_job_window *w)
 {
-    if (!w)
-        return;
     free(w->members);
     free(w->suspects);
+    *w = (pki_job_window){.ranks = w->ranks};
+}
+
+void pki_job_window_destroy(pki_job_window *w)
+{
+    if (w)
+        end(w);
     free(w);
 }
 
@@ -121,7 +127,7 @@ static void add(member *m, const pk_job_steps_ *from)
         (pki_processor){.observed = from->observed, .running = from->running, .ready = from->ready};
 }
 
-void pki_mpi_window_add(pki_straggler_window *w, const pk_job_steps_ *of_ranks)
+void pki_job_window_add(pki_job_window *w, const pk_job_steps_ *of_ranks)
 {
     for (int32_t r = 0; w->members && r < w->ranks; r++)
         add(&w->members[r], &of_ranks[r]);
@@ -129,18 +135,25 @@ void pki_mpi_window_add(pki_straggler_window *w, const pk_job_steps_ *of_ranks)
 
 /* ---- as if it were of the ranks' files ---- */
 
-static size_t fill_stages(const member *m, pki_stage_summary *s, size_t *places)
+/* What a rank's report would say of the window, with room for all of it. */
+typedef struct report {
+    pki_stage_row stages[PK_JOB_STAGES_];
+    pki_loop_row steps;
+    uint64_t numbers[PKI_WINDOW_BLOCKS * (PKI_BLOCK_HEAD + PK_JOB_STAGES_)];
+    uint64_t no_processor[PKI_WINDOW_BLOCKS], seats[2 * PKI_WINDOW_BLOCKS];
+} report;
+
+/* Names are the member's. */
+static size_t fill_stages(member *m, pki_stage_row *rows, size_t *places)
 {
-    s->stages = memory_zeroed(PK_JOB_STAGES_, sizeof *s->stages);
+    size_t count = 0;
     for (size_t i = 0; i < PK_JOB_STAGES_; i++) {
         if (!m->stages[i].name[0])
             continue;
-        places[s->stage_count] = i;
-        s->stages[s->stage_count] =
-            (pki_stage_row){memory_copy(m->stages[i].name), m->stages[i].kind};
-        s->stage_count++;
+        places[count] = i;
+        rows[count++] = (pki_stage_row){m->stages[i].name, m->stages[i].kind};
     }
-    return s->stage_count;
+    return count;
 }
 
 static void fill_row(const portion *p, const size_t *places, size_t stages, uint64_t *row)
@@ -153,63 +166,62 @@ static void fill_row(const portion *p, const size_t *places, size_t stages, uint
         row[PKI_BLOCK_HEAD + k] = p->selves[places[k]];
 }
 
-/* Not there where nobody told it of any step: 0 is something else. */
-static void fill_no_processor(const member *m, pki_loop_row *row)
+/* No processor is not there where nobody told it of any step: 0 is something else. Of whom it is
+ * not known where it was that is told, too. */
+static void fill_steps(const member *m, report *r, const size_t *places, size_t stages)
 {
+    static char usual[] = "";
     uint64_t told = 0;
-    for (size_t i = 0; i < m->count; i++)
-        told += portion_at(m, i)->told;
-    if (!told)
-        return;
-    row->no_processor = memory_zeroed(m->count, sizeof *row->no_processor);
-    row->no_processor_count = m->count;
-    for (size_t i = 0; i < m->count; i++)
-        row->no_processor[i] = portion_at(m, i)->no_processor;
-}
-
-/* Of whom it is not known that is told, too. */
-static void fill_seats(const member *m, pki_loop_row *row)
-{
-    row->seats = memory_zeroed(2 * m->count, sizeof *row->seats);
-    row->seat_count = 2 * m->count;
     for (size_t i = 0; i < m->count; i++) {
-        row->seats[2 * i] = portion_at(m, i)->processor;
-        row->seats[2 * i + 1] = portion_at(m, i)->on_it;
+        const portion *p = portion_at(m, i);
+        fill_row(p, places, stages, r->numbers + i * (PKI_BLOCK_HEAD + stages));
+        told += p->told;
+        r->no_processor[i] = p->no_processor;
+        r->seats[2 * i] = p->processor;
+        r->seats[2 * i + 1] = p->on_it;
     }
+    r->steps = (pki_loop_row){.name = usual,
+                              .number_count = m->count * (PKI_BLOCK_HEAD + stages),
+                              .numbers = r->numbers,
+                              .no_processor_count = told ? m->count : 0,
+                              .no_processor = told ? r->no_processor : NULL,
+                              .seat_count = 2 * m->count,
+                              .seats = r->seats};
 }
 
-static void fill_steps(const member *m, pki_stage_summary *s)
+static void fill(member *m, int32_t rank, report *r, pki_job_rank *to)
 {
-    size_t places[PK_JOB_STAGES_], stages = fill_stages(m, s, places);
-    s->width = PKI_BLOCK_HEAD + stages;
-    s->loops = memory_zeroed(1, sizeof *s->loops);
-    s->loop_count = 1;
-    pki_loop_row *row = &s->loops[0];
-    *row = (pki_loop_row){.name = memory_copy(""),
-                          .numbers = memory_zeroed(m->count * s->width, sizeof(uint64_t))};
-    row->number_count = m->count * s->width;
-    for (size_t i = 0; i < m->count; i++)
-        fill_row(portion_at(m, i), places, stages, row->numbers + i * s->width);
-    fill_no_processor(m, row);
-    fill_seats(m, row);
+    size_t places[PK_JOB_STAGES_], stages = fill_stages(m, r->stages, places);
+    fill_steps(m, r, places, stages);
+    *to = (pki_job_rank){.rank = rank,
+                         .processor = m->processor,
+                         .stages = {.width = PKI_BLOCK_HEAD + stages,
+                                    .stage_count = stages,
+                                    .stages = r->stages,
+                                    .loop_count = 1,
+                                    .loops = &r->steps}};
 }
 
-static void fill(const pki_straggler_window *w, int32_t rank, pki_summary *s)
+/* To be given to free_job in any case. */
+static bool make_job(pki_job_window *w, report *reports, pki_job *j)
 {
-    const member *m = &w->members[rank];
-    pki_summary_init(s);
-    s->run = (pki_run){.program = memory_copy(""),
-                       .host = memory_copy(m->host),
-                       .version = memory_copy(""),
-                       .clock = memory_copy(""),
-                       .trace_path = memory_copy(""),
-                       .source = memory_copy("session"),
-                       .rank = rank,
-                       .world_size = w->ranks,
-                       .pid = (uint32_t)rank,
-                       .complete = true};
-    s->steps.processor = m->processor;
-    fill_steps(m, &s->stages);
+    *j =
+        (pki_job){.world = w->ranks, .ranks = pki_array_zeroed((size_t)w->ranks, sizeof *j->ranks)};
+    for (int32_t r = 0; j->ranks && r < w->ranks; r++) {
+        pki_job_rank *to = &j->ranks[j->rank_count++];
+        fill(&w->members[r], r, &reports[r], to);
+        to->host = pki_texts_add(&j->hosts, w->members[r].host);
+        if (to->host == PKI_TEXTS_NONE)
+            return false;
+    }
+    return j->ranks && pki_job_make_loops(j, &(pki_job_steps){.given = false}) == PKI_JOB_MADE;
+}
+
+static void free_job(pki_job *j)
+{
+    pki_job_free_loops(j);
+    pki_texts_finish(&j->hosts);
+    free(j->ranks);
 }
 
 /* ---- who is named ---- */
@@ -229,12 +241,14 @@ static pk_job_late_ late_of(const pki_job *j, const pki_job_late *found)
     return out;
 }
 
-static suspect *suspect_of(pki_straggler_window *w, const pk_job_late_ *late)
+/* NULL without memory. */
+static suspect *suspect_of(pki_job_window *w, const pk_job_late_ *late)
 {
     for (size_t i = 0; i < w->suspect_count; i++)
         if (is_same(&w->suspects[i].late, late))
             return &w->suspects[i];
-    w->suspects = memory_resized(w->suspects, (w->suspect_count + 1) * sizeof *w->suspects);
+    if (!pki_array_fit(&w->suspects, &w->suspect_room, w->suspect_count + 1, sizeof *w->suspects))
+        return NULL;
     w->suspects[w->suspect_count] = (suspect){.seen = 0};
     return &w->suspects[w->suspect_count++];
 }
@@ -244,27 +258,35 @@ static bool is_gone(const suspect *s)
     return s->unseen && (!s->named || s->unseen >= PKI_WINDOW_CLEARED);
 }
 
+static void see(pki_job_window *w, suspect *s, const pk_job_late_ *late)
+{
+    s->late = *late;
+    s->seen = s->unseen > 1 ? 1 : s->seen + 1;
+    s->unseen = 0;
+    if (!s->named && s->seen >= PKI_WINDOW_NAMED) {
+        s->named = true;
+        s->order = w->named++;
+    }
+}
+
 /* Those that are found now, one verdict more; the others, one less. */
-static void note(pki_straggler_window *w, const pki_job *j, const pki_job_lateness *l)
+static bool note(pki_job_window *w, const pki_job *j, const pki_job_lateness *l)
 {
     for (size_t i = 0; i < w->suspect_count; i++)
         w->suspects[i].unseen++;
     for (size_t i = 0; i < l->count; i++) {
         pk_job_late_ late = late_of(j, &l->late[i]);
         suspect *s = suspect_of(w, &late);
-        s->late = late;
-        s->seen = s->unseen > 1 ? 1 : s->seen + 1;
-        s->unseen = 0;
-        if (!s->named && s->seen >= PKI_WINDOW_NAMED) {
-            s->named = true;
-            s->order = w->named++;
-        }
+        if (!s)
+            return false;
+        see(w, s, &late);
     }
     size_t kept = 0;
     for (size_t i = 0; i < w->suspect_count; i++)
         if (!is_gone(&w->suspects[i]))
             w->suspects[kept++] = w->suspects[i];
     w->suspect_count = kept;
+    return true;
 }
 
 /* By how much they are late changes with each verdict: a word that has no room for all would name
@@ -275,7 +297,7 @@ static int first_named_first(const void *x, const void *y)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-static void publish(pki_straggler_window *w, const pki_job *j, pk_job_word_ *word)
+static void publish(pki_job_window *w, const pki_job *j, pk_job_word_ *word)
 {
     const pki_job_loop *loop = pki_job_usual(j);
     if (w->suspect_count)
@@ -297,45 +319,39 @@ static void publish(pki_straggler_window *w, const pki_job *j, pk_job_word_ *wor
     word->last = loop->first[loop->block_count - 1] + (uint64_t)steps - 1;
 }
 
-static void judge(pki_straggler_window *w, pk_job_word_ *word)
+static bool judge_job(pki_job_window *w, const pki_job *j, pk_job_word_ *word)
 {
-    pki_summary *all = memory_zeroed((size_t)w->ranks, sizeof *all);
-    complaint why = {""};
-    pki_job j;
-    for (int32_t r = 0; r < w->ranks; r++)
-        fill(w, r, &all[r]);
-    if (pki_job_of(&j, all, (size_t)w->ranks, &(pki_job_steps){.given = false}, &why) &&
-        pki_job_usual(&j)) {
-        pki_job_lateness l = pki_job_find_late(&j, NULL);
-        if (!l.why_not) { /* else nothing is known of anybody: neither that they are late any more
-                           */
-            note(w, &j, &l);
-            publish(w, &j, word);
-        }
-        pki_job_lateness_finish(&l);
+    pki_job_lateness l;
+    bool done = pki_job_find_late(&l, j, NULL);
+    /* Else nothing is known of anybody: neither that they are late any more. */
+    if (done && !l.why_not) {
+        done = note(w, j, &l);
+        if (done)
+            publish(w, j, word);
     }
-    pki_job_finish(&j);
-    free(all);
+    pki_job_lateness_finish(&l);
+    return done;
 }
 
-/* What the verdict had got by then stays, once: there are no more. */
-static void end_window(pki_straggler_window *w)
+static bool judge(pki_job_window *w, pk_job_word_ *word)
 {
-    free(w->members);
-    free(w->suspects);
-    *w = (pki_straggler_window){.ranks = w->ranks};
+    pki_job j;
+    report *reports = pki_array_zeroed((size_t)w->ranks, sizeof *reports);
+    bool done = reports != NULL;
+    if (done) {
+        done = make_job(w, reports, &j) && (!pki_job_usual(&j) || judge_job(w, &j, word));
+        free_job(&j);
+    }
+    free(reports);
+    return done;
 }
 
-bool pki_mpi_window_judge(pki_straggler_window *w, pk_job_word_ *word)
+bool pki_job_window_judge(pki_job_window *w, pk_job_word_ *word)
 {
-    jmp_buf no_memory;
     if (!w->members)
         return false;
-    if (setjmp(no_memory) != 0) {
-        end_window(w);
-        return false;
-    }
-    memory_way_out(&no_memory);
-    judge(w, word);
-    return true;
+    if (judge(w, word))
+        return true;
+    end(w);
+    return false;
 }
