@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "core/seats.h"
 #include "measure/summary.h"
-#include "measure/goodput/life.h"
+#include "measure/goodput/goodput.h"
 
 #define PKI_JOB_OUTSIDE "(outside regions)"
 #define PKI_JOB_NO_RANK INT32_MIN

@@ -427,7 +427,7 @@ typedef struct pki_gpu_row {
     pki_gpu_copies copies[PKI_DIRECTIONS];
     pki_dist per_step[PKI_GPU_FIGURES];
     size_t series_count;
-    pki_gpu_series_row *series; /* all steps since its first use (measure/device/series.h) */
+    pki_gpu_series_row *series; /* all steps since its first use (measure/device/steps.h) */
 } pki_gpu_row;
 
 /* A kernel by its name; the last row may be that of all names for which there was no room. */
@@ -571,7 +571,7 @@ typedef struct pki_series_row {
     uint64_t steps;        /* in this entry */
     uint64_t duration;     /* sum; kinds and items too */
     uint64_t longest, shortest;
-    uint64_t median; /* exact up to 8 steps, see measure/steps/series.h beyond */
+    uint64_t median; /* exact up to 8 steps, see measure/steps/stages.h beyond */
     uint64_t items;
     uint64_t kinds[PKI_SHARES];
 } pki_series_row;

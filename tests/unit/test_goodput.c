@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "measure/goodput/goodput.h"
-#include "measure/goodput/life.h"
 #include "session/session.h"
 
 /* ---- a state file's text, added up ---- */

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "measure/memory/course.h"
 #include "measure/memory/gpu.h"
-#include "measure/memory/limit.h"
 #include "measure/verdict/verdict.h"
 #include "measure/window/merge.h"
 #include "out/report/report.h"

@@ -13,7 +13,7 @@
 
 #include "base/compiler.h"
 #include "base/text.h"
-#include "measure/device/series.h"
+#include "measure/device/steps.h"
 #include "measure/timeline.h"
 #include "out/columns.h"
 #include "out/json_write.h"

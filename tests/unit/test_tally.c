@@ -14,7 +14,7 @@
 
 #include "base/compiler.h"
 #include "base/memory.h"
-#include "measure/steps/series.h"
+#include "measure/steps/stages.h"
 #include "measure/union.h"
 #include "stats/buckets.h"
 #include "stats/moments.h"

@@ -1,11 +1,15 @@
-#include "measure/device/state.h"
-
-#include "base/memory.h"
-#include "base/compiler.h"
-#include "core/record.h"
+#include "measure/device/device.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/compiler.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "core/record.h"
+#include "measure/device/state.h"
+
+/* ---- what devices did, alone and in each step of the loop ---- */
 
 #define POINTS_MOST 65536 /* of memory in use, that wait for their step */
 
@@ -317,4 +321,291 @@ void pki_device_memory(pki_device *d, uint32_t device, uint64_t ns, double bytes
     for (; place && one->points[place - 1].ns > ns; place--)
         one->points[place] = one->points[place - 1];
     one->points[place] = (pki_device_point){ns, bytes};
+}
+
+/* ---- from devices to the summary ---- */
+
+/* ---- per step ---- */
+
+/* All steady steps of the view. */
+static bool sum_figure(const pki_device_one *one, int view, int figure, uint64_t warmup,
+                       pki_tally *sum)
+{
+    if (!pki_tally_merge(sum, &one->tail[view][figure]))
+        return false;
+    for (uint64_t i = warmup; i < PKI_STEPS_HEAD; i++) {
+        const pki_device_whole *whole = &one->head[i];
+        double memory = whole->sums[view].of[PKI_GPU_MEMORY];
+        if (whole->in[view] && pki_device_has_figure(view, figure, memory) &&
+            !pki_tally_add(sum, whole->sums[view].of[figure], 1))
+            return false;
+    }
+    return true;
+}
+
+static bool has_steps(const pki_device_one *one, int view, uint64_t warmup)
+{
+    for (uint64_t i = warmup; i < PKI_STEPS_HEAD; i++)
+        if (one->head[i].in[view])
+            return true;
+    return one->tail[view][PKI_GPU_STEP].moments.count > 0;
+}
+
+/* Where no collective was seen, or nothing that could hide one, nothing is known of it. */
+static bool is_known(const pki_device_one *one, int view, int figure)
+{
+    bool timed = view == MEASURED || one->totals.spans > 0;
+    switch (figure) {
+    case PKI_GPU_COMM:
+        return one->has_comm[view];
+    case PKI_GPU_COMM_HIDDEN:
+    case PKI_GPU_COMM_EXPOSED:
+        return one->has_comm[view] && timed;
+    case PKI_GPU_BUSY:
+    case PKI_GPU_IDLE:
+    case PKI_GPU_GAPS:
+    case PKI_GPU_LONGEST_GAP:
+        return timed;
+    default:
+        return true;
+    }
+}
+
+static bool fill_figures(const pki_device_one *one, uint64_t warmup, pki_gpu_row *row)
+{
+    int view = row->measured ? MEASURED : SPANS;
+    for (int i = 0; i < PKI_GPU_FIGURES; i++) {
+        pki_tally sum = {0};
+        bool fits = !is_known(one, view, i) || sum_figure(one, view, i, warmup, &sum);
+        row->per_step[i] = pki_tally_dist(&sum);
+        pki_tally_finish(&sum);
+        if (!fits)
+            return false;
+    }
+    return true;
+}
+
+static bool is_used(const pki_device_one *one)
+{
+    return one->first[MEASURED] < UINT64_MAX || one->first[SPANS] < UINT64_MAX;
+}
+
+static bool fill_series(const pki_device_one *one, int view, pki_gpu_row *row)
+{
+    bool known = is_known(one, view, PKI_GPU_COMM_EXPOSED);
+    if (!pki_device_series_fill(&one->series[view], row))
+        return false;
+    for (size_t i = 0; !known && i < row->series_count; i++)
+        row->series[i].comm_hidden = row->series[i].comm_exposed = 0;
+    return true;
+}
+
+static bool fill_row(const pki_device_one *one, uint64_t warmup, pki_gpu_row *row)
+{
+    *row = one->totals;
+    row->streams = one->track_count;
+    row->measured = has_steps(one, MEASURED, warmup) ||
+                    (one->first[MEASURED] < UINT64_MAX && !has_steps(one, SPANS, warmup));
+    int view = row->measured ? MEASURED : SPANS;
+    return fill_figures(one, warmup, row) &&
+           (!is_known(one, view, PKI_GPU_BUSY) || fill_series(one, view, row));
+}
+
+static bool fill_rows(const pki_device *d, uint64_t warmup, pki_summary *out)
+{
+    out->gpus = calloc(PKI_MAX(d->count, 1u), sizeof *out->gpus);
+    if (!out->gpus)
+        return false;
+    for (size_t i = 0; i < d->count; i++)
+        if (is_used(d->ones[i]) && !fill_row(d->ones[i], warmup, &out->gpus[out->gpu_count++]))
+            return false;
+    return true;
+}
+
+/* ---- kernels ---- */
+
+static uint32_t main_launcher(const pki_device_kernel *k, double *share)
+{
+    uint64_t most = 0;
+    uint32_t region = 0;
+    for (size_t i = 0; i < k->launcher_count; i++)
+        if (k->launchers[i].region && k->launchers[i].ns > most) {
+            most = k->launchers[i].ns;
+            region = k->launchers[i].region;
+        }
+    double all = pki_moments_sum(&k->time.moments);
+    *share = all > 0 ? (double)most / all : 0;
+    return region;
+}
+
+static bool fill_kernel(const pki_device_kernel *k, const char *title, pki_steps_name *name,
+                        void *user, pki_kernel_row *row)
+{
+    double share;
+    uint32_t region = main_launcher(k, &share);
+    const char *launcher = region ? name(user, region) : NULL;
+    *row = (pki_kernel_row){.name = strdup(title),
+                            .region = strdup(launcher ? launcher : ""),
+                            .region_share = share,
+                            .time = pki_tally_dist(&k->time)};
+    return row->name && row->region;
+}
+
+static int by_total(const void *a, const void *b)
+{
+    const pki_kernel_row *x = a, *y = b;
+    if (x->time.sum > y->time.sum || x->time.sum < y->time.sum)
+        return x->time.sum < y->time.sum ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+static bool fill_kernels(const pki_device *d, pki_steps_name *name, void *user, pki_summary *out)
+{
+    out->kernels = calloc(d->kernel_count + 1, sizeof *out->kernels);
+    if (!out->kernels)
+        return false;
+    for (size_t i = 0; i < PKI_COUNT_OF(d->kernels); i++)
+        if (d->kernels[i] && !fill_kernel(d->kernels[i], d->kernels[i]->name, name, user,
+                                          &out->kernels[out->kernel_count++]))
+            return false;
+    qsort(out->kernels, out->kernel_count, sizeof *out->kernels, by_total);
+    return d->other_kernels.time.moments.count == 0 ||
+           fill_kernel(&d->other_kernels, PKI_OTHER_KERNELS, name, user,
+                       &out->kernels[out->kernel_count++]);
+}
+
+bool pki_device_fill(const pki_device *d, uint64_t warmup, pki_steps_name *name, void *user,
+                     pki_summary *out)
+{
+    pki_gpu_finish(out);
+    if (!d)
+        return true;
+    if (!fill_rows(d, warmup, out) || !fill_kernels(d, name, user, out)) {
+        pki_gpu_finish(out);
+        return false;
+    }
+    out->activities.late = d->late;
+    out->activities.unmeasured = d->without_room;
+    out->activities.overhead_count = d->overhead_count;
+    out->activities.overhead = d->overhead;
+    return true;
+}
+
+/* ---- distributions by kernel, and by the region that launched ---- */
+
+#define NAME_BYTES 1000 /* that tell kernels apart; templates make long ones */
+
+/* ---- regions ---- */
+
+static pki_device_region *region_of(pki_device *d, uint32_t id)
+{
+    if (id >= PKI_STEPS_IDS ||
+        !pki_array_fit(&d->regions, &d->region_room, id + (size_t)1, sizeof *d->regions))
+        return NULL;
+    return &d->regions[id];
+}
+
+void pki_device_count_span(pki_device *d, const pki_activity *a, uint64_t ns)
+{
+    pki_device_region *region = a->region ? region_of(d, a->region) : NULL;
+    if (a->region)
+        d->without_room += !region || !pki_tally_add(&region->spans, (double)ns, 1);
+}
+
+static const pki_device_region *known_region(const pki_device *d, uint32_t id)
+{
+    static const pki_device_region none;
+    return d && id < d->region_room ? &d->regions[id] : &none;
+}
+
+bool pki_device_has_region(const pki_device *d, uint32_t region)
+{
+    const pki_device_region *known = known_region(d, region);
+    return known->spans.moments.count + known->kernels.moments.count > 0;
+}
+
+pki_dist pki_device_region_spans(const pki_device *d, uint32_t region)
+{
+    return pki_tally_dist(&known_region(d, region)->spans);
+}
+
+pki_dist pki_device_region_kernels(const pki_device *d, uint32_t region)
+{
+    return pki_tally_dist(&known_region(d, region)->kernels);
+}
+
+/* ---- kernels ---- */
+
+static bool is_named(const pki_device_kernel *k, uint32_t hash, const char *name, size_t length)
+{
+    return k->hash == hash && strlen(k->name) == length && memcmp(k->name, name, length) == 0;
+}
+
+/* NULL if it is one too many, or without memory. */
+static pki_device_kernel *make_kernel(pki_device *d, uint32_t hash, const char *name, size_t length)
+{
+    if (d->kernel_count == PKI_DEVICE_KERNELS)
+        return NULL;
+    pki_device_kernel *k = calloc(1, sizeof *k);
+    char *copy = k ? strndup(name, length) : NULL;
+    if (!copy) {
+        free(k);
+        return NULL;
+    }
+    k->name = copy;
+    k->hash = hash;
+    d->kernel_count++;
+    return k;
+}
+
+static pki_device_kernel *kernel_of(pki_device *d, const pki_activity *a)
+{
+    const char *name = a->name ? a->name : "";
+    size_t length = strnlen(name, PKI_MIN(a->name_length, NAME_BYTES));
+    uint32_t hash = pki_hash(name, length, 0), at = hash % PKI_COUNT_OF(d->kernels);
+    while (d->kernels[at] && !is_named(d->kernels[at], hash, name, length))
+        at = (at + 1) % PKI_COUNT_OF(d->kernels);
+    if (!d->kernels[at])
+        d->kernels[at] = make_kernel(d, hash, name, length);
+    return d->kernels[at] ? d->kernels[at] : &d->other_kernels;
+}
+
+/* Regions beyond those that there is room for have no share in the kernel's time: the one that is
+ * named has the most of the first ones. */
+static void credit(pki_device_kernel *k, uint32_t region, uint64_t ns)
+{
+    size_t i = 0;
+    while (i < k->launcher_count && k->launchers[i].region != region)
+        i++;
+    if (i == PKI_COUNT_OF(k->launchers))
+        return;
+    if (i == k->launcher_count)
+        k->launchers[k->launcher_count++].region = region;
+    k->launchers[i].ns += ns;
+}
+
+void pki_device_count_kernel(pki_device *d, const pki_activity *a, uint64_t ns)
+{
+    pki_device_kernel *k = kernel_of(d, a);
+    pki_device_region *region = a->region ? region_of(d, a->region) : NULL;
+    credit(k, a->region, ns);
+    bool fits = pki_tally_add(&k->time, (double)ns, 1) &&
+                (!a->region || (region && pki_tally_add(&region->kernels, (double)ns, 1)));
+    d->without_room += !fits;
+}
+
+void pki_device_free_names(pki_device *d)
+{
+    for (size_t i = 0; i < PKI_COUNT_OF(d->kernels); i++)
+        if (d->kernels[i]) {
+            pki_tally_finish(&d->kernels[i]->time);
+            free(d->kernels[i]->name);
+            free(d->kernels[i]);
+        }
+    pki_tally_finish(&d->other_kernels.time);
+    for (size_t i = 0; i < d->region_room; i++) {
+        pki_tally_finish(&d->regions[i].spans);
+        pki_tally_finish(&d->regions[i].kernels);
+    }
+    free(d->regions);
 }

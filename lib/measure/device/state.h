@@ -2,7 +2,7 @@
 #pragma once
 
 #include "measure/device/device.h"
-#include "measure/device/series.h"
+#include "measure/device/steps.h"
 #include "measure/steps/steps.h"
 #include "stats/tally.h"
 
@@ -116,7 +116,7 @@ struct pki_device {
 /* device/steps.c: whether the figure has a value in this view, memory in use being known or not. */
 bool pki_device_has_figure(int view, int figure, double memory);
 
-/* device/names.c */
+/* device/device.c */
 void pki_device_count_span(pki_device *d, const pki_activity *a, uint64_t ns);
 void pki_device_count_kernel(pki_device *d, const pki_activity *a, uint64_t ns);
 void pki_device_free_names(pki_device *d);

@@ -6,9 +6,18 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "measure/rows.h"
 #include "measure/timeline.h"
 #include "stats/tally.h"
+
+/* ---- what the collector sees of memory, look by look, put together ---- */
+
+/* A look knows how many steps have been made, so what it finds belongs to the steps since the last
+ * one: each of them has their mean. A step that is longer than the time between two looks has what
+ * was found at the first look behind its end. */
 
 #define PKI_MEMORY_REGIONS 1024u /* whose growth is watched; the first ones */
 
@@ -54,3 +63,19 @@ pki_growth pki_memory_course_region(const pki_memory_course *course, uint32_t re
 
 /* For qsort, of pki_memory_region: the largest at the peak first. */
 int pki_memory_by_peak(const void *a, const void *b);
+
+/* ---- how much memory the process may have, and how near it came ---- */
+
+typedef struct pki_memory_limit {
+    const char *of;       /* "cgroup", "RLIMIT_AS"; NULL: there is no limit */
+    uint64_t limit, used; /* bytes; the most that was used, as far as it is known */
+} pki_memory_limit;
+
+/* The nearest one. most_private: bytes of the process itself, the most that were seen; a cgroup has
+ * other processes, whose memory counts as of now, and pages of files, which count not, since the
+ * kernel takes those back first. Both versions of cgroups, whichever of the groups around the
+ * process is the narrowest. root: "" or, for tests, a folder that stands for "/". */
+pki_memory_limit pki_memory_limit_find(const char *root, uint64_t most_private);
+
+/* The number in a line "key value" or "key: value kB" of a file, in bytes. */
+bool pki_memory_field(const char *path, const char *key, uint64_t *value);

@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "measure/steps/series.h"
 #include "measure/steps/stages.h"
 #include "measure/summary.h"
 #include "stats/tally.h"

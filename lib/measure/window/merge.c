@@ -146,7 +146,7 @@ static bool median_step(const pki_tally *times, size_t count, double *median)
     return done;
 }
 
-/* As measure/steps/series.c: a row that holds a step to skip is skipped whole. */
+/* As measure/steps/stages.c: a row that holds a step to skip is skipped whole. */
 static bool fill_thirds(const pki_course *c, pki_step_summary *out)
 {
     size_t from = 0;

@@ -14,6 +14,13 @@
 #include "measure/steps/cut.h"
 #include "measure/window/sum.h"
 
+/* ---- a part of a run in numbers: what is new since the window before ---- */
+
+/* A window is what is written of a long run every so many steps or seconds
+ * (session/windows/windows.c), and what `pk report` makes the run's report of again (merge.h). So
+ * it has each figure twice: as people and scripts read it, and, in the members named `exact`, as it
+ * can be added up without loss. docs/internals/report-format.md describes the line. */
+
 #define PKI_WINDOW_FORMAT "perfkit window"
 #define PKI_WINDOW_SCHEMA 1
 
@@ -92,3 +99,14 @@ bool pki_window_sum_add(pki_window_sum *into, const pki_window_sum *from);
 /* What was not there before; memory_bytes is now's. */
 pk_counts pki_counts_difference(const pk_counts *now, const pk_counts *before);
 void pki_counts_add(pk_counts *into, const pk_counts *more);
+
+/* ---- from what was sealed to what is written ---- */
+
+/* ---- from what was sealed to what is written ---- */
+
+/* Names for ids, and what the steps say. Percentiles of regions and counters are made as each is
+ * written, since there may be very many (out/window/write.h). */
+
+/* Ids that the steps refer to become indices of window->regions, which gets rows for those that
+ * have none. False without memory. */
+bool pki_window_complete(pki_window *window);

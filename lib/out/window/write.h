@@ -21,7 +21,7 @@ typedef struct pki_window_line {
     pk_stats stats; /* scratch */
 } pki_window_line;
 
-/* A completed window (measure/window/complete.h), which has to stay until the line is done. False
+/* A completed window (measure/window/window.h), which has to stay until the line is done. False
  * without memory. */
 bool pki_window_line_begin(pki_window_line *line, pki_window *window);
 

@@ -19,7 +19,6 @@
 #include "core/names.h"
 #include "core/registry.h"
 #include "measure/memory/course.h"
-#include "measure/memory/limit.h"
 #include "session/activity.h"
 #include "session/costs/gpu_memory.h"
 #include "session/session.h"

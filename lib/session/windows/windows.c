@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "measure/window/complete.h"
+#include "measure/window/window.h"
 #include "measure/window/merge.h"
 #include "measure/window/seal.h"
 #include "out/file.h"

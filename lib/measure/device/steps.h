@@ -1,10 +1,13 @@
-/* lib/measure/device/series.h - how a device's steps went over the run, in bounded room: a row per
- * step (stats/series.h) until there are PKI_DEVICE_SERIES_MOST, then rows of two, four, eight ...
- */
+/* lib/measure/device/steps.h - a device's operations by steps */
 #pragma once
 
 #include "measure/summary.h"
 #include "stats/series.h"
+
+/* ---- how a device's steps went over the run, in bounded room ---- */
+
+/* A row per step (stats/series.h) until there are PKI_DEVICE_SERIES_MOST, then rows of two, four,
+ * eight ... */
 
 #define PKI_DEVICE_SERIES_MOST 512
 
