@@ -9,8 +9,10 @@
 Files below tests/ affect the tests that are made of them or run them, which ninja and meson know. All others affect the
 suites of FOLDERS, the first entry that fits; what is in none of them is the documentation's, the packages' or ours."""
 
+import glob
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -37,6 +39,11 @@ FOLDERS = [
 
 def run(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def read(source, name):
+    with open(os.path.join(source, name), encoding="utf-8") as file:
+        return file.read()
 
 
 def known_to_meson(build, what):
@@ -97,6 +104,23 @@ def suites_below(build, files):
         yield {"golden": "unit", "browser": "html", "fake": "unit"}.get(folder, folder if folder in known else "unit")
 
 
+def is_page(file):
+    return file.endswith(".md")
+
+
+def called_by(source, build, page):
+    """What the blocks of a page may call: all that is installed, the examples, and what of the tests is named there or in
+    what such pages are given."""
+    texts = [page, *glob.glob("tests/docs/given/*.sh", root_dir=source)]
+    text = "".join(read(source, name) for name in texts if os.path.exists(os.path.join(source, name)))
+    named = set(re.findall(r"(?:\$BUILD|build/check/gcc)/([\w/.-]+)", text))
+    for target in known_to_meson(build, "targets"):
+        folder = os.path.relpath(target["defined_in"], os.path.realpath(source)).split(os.sep)[0]
+        for name in (os.path.relpath(name, os.path.realpath(build)) for name in target["filename"]):
+            if target["build_by_default"] and folder not in ("tests", "bench") or name in named:
+                yield name
+
+
 def main(source, build, *files):
     suites, tests, targets = list(ALWAYS), [], []
     for file in files:
@@ -107,12 +131,14 @@ def main(source, build, *files):
         targets += made
         if not found:
             suites += suites_below(build, [file])
+    for page in filter(is_page, files):
+        targets += called_by(source, build, page)
     lines = [f"build {name}" for name in targets]
     if any(suites_of(file) for file in files) or len(suites) > len(ALWAYS):
         lines.append("all")
     lines += [f"suite {name}" for name in suites]
     lines += [f"test {name}" for name in tests]
-    lines += [f"page {file}" for file in files if file.endswith(".md")]
+    lines += [f"page {file}" for file in filter(is_page, files)]
     print("\n".join(dict.fromkeys(lines)))
 
 

@@ -5,22 +5,9 @@ import subprocess
 import sys
 import tempfile
 
-import columns
-import cycles
-import folders
-import format as formatted
-import gates
-import layers
-import linked
-import places
-import references
-import sizes
+import rooms
+import source
 import symbols
-import symbols_alloc
-import symbols_bench
-import symbols_mpi
-import symbols_nccl
-import tree
 
 LONG = "void pki_f(void)\n{\n" + "    ;\n" * 59 + "}\n"
 FITS = "void pki_f(void)\n{\n" + "    ;\n" * 58 + "}\n"
@@ -38,85 +25,85 @@ tests/          unit
 """
 # check, the files of a tree, and a piece of the complaint; None: there must be none.
 TREES = [
-    (columns, {"a.md": "word " * 20 + "\n"}, None),
-    (columns, {"a.md": "word " * 20 + "word\n"}, "more than 100"),
-    (columns, {"docs/a.md": "- " + "x" * 120 + "\n\n| " + "word " * 30 + "|\n\n```sh\n" + "word " * 30 + "\n```\n"}, None),
-    (columns, {"docs/a.md": "```sh\nx\n```\n\n`" + "code " * 30 + "` word\n"}, None),
-    (columns, {"docs/a.md": "```sh\nx\n```\n\nword `" + "code " * 30 + "`\n"}, "more than 100"),
-    (columns, {"docs/a.md": "```json\n{" + '"a": 1, ' * 12 + "}\n```\n"}, None),
-    (columns, {"docs/a.md": "```json\n{" + '"a": 1, ' * 15 + "}\n```\n"}, "more than 100"),
-    (folders, {"docs/design.md": FOLDERS, "lib/core/a.c": "", "lib/out/chrome/a.c": "", "tests/unit/a.c": ""}, None),
-    (folders, {"docs/design.md": FOLDERS, "lib/core/a.c": "", "lib/out/a.c": "", "tests/kit/a.c": ""}, "not name tests/kit/"),
-    (folders, {"docs/design.md": FOLDERS, "lib/core/a.c": "", "lib/out/new/a.c": "", "tests/unit/a.c": ""}, "lib/out/new/"),
-    (folders, {"docs/design.md": FOLDERS, "lib/core/a.c": "", "tests/unit/a.c": ""}, "names lib/out/, which is not"),
-    (folders, {"docs/design.md": "# Architecture\n", "lib/core/a.c": ""}, "no block"),
-    (layers, {"lib/core/a.c": '#include "base/b.h"\n', "lib/base/b.h": ""}, None),
-    (layers, {"lib/base/a.c": '#include "core/b.h"\n', "lib/core/b.h": ""}, "upward"),
-    (layers, {"lib/base/a.c": "#include <core/b.h>\n", "lib/core/b.h": ""}, "upward"),
-    (layers, {"lib/core/a.h": '#  include "session/b.h"\n', "lib/session/b.h": ""}, "upward"),
-    (layers, {"lib/core/a.c": '#include "../out/b.h"\n', "lib/out/b.h": ""}, "upward"),
-    (layers, {"lib/base/a.c": '#include "b.h"\n', "lib/base/arch/mips/b.h": ""}, None),
-    (layers, {"lib/base/a.c": '#include "b.h"\n'}, "found neither"),
-    (layers, {"lib/a.c": ""}, "no layer"),
-    (layers, {"lib/new/a.c": ""}, "no layer"),
-    (layers, {"lib/core/a.c": '#include "../../tools/b.h"\n', "tools/b.h": ""}, "nothing outside"),
-    (layers, {"lib/backend/cuda/cuda.c": '#include "backend/cuda/api.h"\n', "lib/backend/cuda/api.h": ""}, None),
-    (layers, {"lib/backend/cuda/none.c": '#include "backend/none.h"\n', "lib/backend/none.h": ""}, None),
-    (layers, {"lib/backend/cuda/cuda.c": '#include "comm/plugin/plugin.h"\n', "lib/comm/plugin/plugin.h": ""}, "each other"),
-    (layers, {"lib/comm/mpi/a.c": '#include "comm/mpi/b.h"\n', "lib/comm/mpi/b.h": ""}, None),
-    (layers, {"lib/comm/mpi/a.c": "#include <pk/b.h>\n", "include/pk/b.h": ""}, None),
-    (layers, {"lib/comm/mpi/a.c": '#include "core/b.h"\n', "lib/core/b.h": ""}, "what a user knows"),
-    (layers, {"lib/comm/mpi/a.c": '#include "job/window.h"\n', "lib/job/window.h": ""}, None),
-    (layers, {"lib/comm/mpi/a.c": '#include "job/job.h"\n', "lib/job/job.h": ""}, "what a user knows"),
-    (layers, {"lib/bench/a.c": '#include "job/b.h"\n', "lib/job/b.h": ""}, "upward"),
-    (layers, {"tools/a.c": '#include "job/b.h"\n', "lib/job/b.h": ""}, None),
-    (layers, {"lib/session/a.c": '#include "comm/mpi/b.h"\n', "lib/comm/mpi/b.h": ""}, "of its own"),
-    (layers, {"tools/a.c": '#include "comm/mpi/b.h"\n', "lib/comm/mpi/b.h": ""}, "of its own"),
-    (layers, {"lib/comm/mpi/a.c": '#include "comm/nccl/b.h"\n', "lib/comm/nccl/b.h": ""}, "of its own"),
-    (layers, {"lib/comm/mpi/a.c": '#include "comm/model/b.h"\n', "lib/comm/model/b.h": ""}, "what a user knows"),
-    (layers, {"lib/core/a.c": '#include "comm/model/b.h"\n', "lib/comm/model/b.h": ""}, None),
-    (layers, {"lib/comm/model/a.c": '#include "comm/figures/b.h"\n', "lib/comm/figures/b.h": ""}, "upward"),
-    (layers, {"lib/comm/figures/a.c": '#include "session/b.h"\n', "lib/session/b.h": ""}, "upward"),
-    (layers, {"lib/comm/live/a.c": '#include "comm/plugin/b.h"\n', "lib/comm/plugin/b.h": ""}, "upward"),
-    (layers, {"lib/comm/plugin/a.c": '#include "backend/none.h"\n', "lib/backend/none.h": ""}, None),
-    (layers, {"lib/comm/plugin/a.c": '#include "backend/cuda/b.h"\n', "lib/backend/cuda/b.h": ""}, "each other"),
-    (layers, {"tools/a.c": '#include "comm/figures/b.h"\n', "lib/comm/figures/b.h": ""}, None),
-    (layers, {"tools/a.c": '#include "comm/live/b.h"\n', "lib/comm/live/b.h": ""}, "no further"),
-    (layers, {"lib/comm/a.c": ""}, "no layer"),
-    (layers, {"lib/comm/new/a.c": ""}, "no layer"),
-    (layers, {"tools/a.c": '#include "out/b.h"\n', "lib/out/b.h": ""}, None),
-    (layers, {"tools/a.c": '#include "session/b.h"\n', "lib/session/b.h": ""}, "no further"),
-    (layers, {"tools/a.c": '#include "bench/b.h"\n', "lib/bench/b.h": ""}, None),
-    (layers, {"lib/bench/a.c": '#include "backend/cuda/b.h"\n', "lib/backend/cuda/b.h": ""}, None),
-    (layers, {"lib/out/a.c": '#include "bench/b.h"\n', "lib/bench/b.h": ""}, "upward"),
-    (layers, {"lib/backend/cuda/a.c": '#include "bench/b.h"\n', "lib/bench/b.h": ""}, "upward"),
-    (layers, {"examples/a.c": "#include <pk/b.h>\n", "include/pk/b.h": ""}, None),
-    (layers, {"examples/a.c": '#include "base/b.h"\n', "lib/base/b.h": ""}, "what a user knows"),
-    (layers, {"include/pk/a.h": "#include <base/b.h>\n", "lib/base/b.h": ""}, "public header"),
-    (sizes, {"lib/core/a.c": FITS}, None),
-    (sizes, {"lib/core/a.c": LONG}, "pki_f has 61 lines"),
-    (sizes, {"lib/core/a.h": 'extern "C" {\n' + LONG + "}\n"}, "pki_f has 61 lines"),
-    (sizes, {"tools/a.c": "/* { */ char c = '{'; char *s = \"{\";\n#define X {\n" + LONG}, "pki_f has 61"),
-    (sizes, {"lib/core/a.c": "struct a {\n" + "    int b;\n" * 70 + "};\n" + FITS}, None),
-    (sizes, {"lib/core/a.c": "int a[] = {\n" + "    0,\n" * 70 + "};\n" + FITS}, None),
-    (sizes, {"tests/a.c": "\n" * 1000}, None),
-    (sizes, {"tests/a.c": "\n" * 1001}, "1001 lines"),
-    (gates, {"include/pk/a.h": "    if (PK_ON_)\n        pk_a_on_(b);\n"}, None),
-    (gates, {"include/pk/a.h": "{\n    return pk_a_on_(b);\n"}, "without a gate"),
-    (gates, {"include/pk/a.h": "    if (__atomic_load_n(&pk_gate_, 0))\n"}, "of its own"),
-    (gates, {"include/pk/status.h": "#define PK_ON_ __atomic_load_n(&pk_gate_, 0)\n"}, None),
-    (references, {"lib/core/a.c": "/* see core/b.h and stdio.h, sys/stat.h, b.c */\n", "lib/core/b.h": "", "lib/core/b.c": ""}, None),
-    (references, {"lib/core/a.c": "/* see core/b.h */\n"}, "there is no core/b.h"),
-    (references, {"lib/core/a.c": "/* see b.c */\n"}, "there is no b.c"),
-    (references, {"lib/core/a.c": "/* lib/core/a.c - it.\n\n */\n"}, None),
-    (references, {"lib/core/a.c": "int a;\n/* see core/a.c */\n"}, "core/a.c is this very file"),
-    (references, {"lib/core/a.c": 'f("core/b.h");\n', "docs/a.md": "run.c\n"}, None),
-    (references, {"lib/core/a.c": "", "docs/a.md": "`lib/core/b.c`\n"}, "there is no lib/core/b.c"),
-    (places, {"build-x/lib/a.c": HOME, ".git/config": HOME, "shared/a.md": HOME}, None),
-    (places, {".ci/run": HOME}, "home folder"),
-    (places, {"docs/a.md": "see ./home/x, /tmp/run.json and /usr/include\n"}, None),
-    (places, {"docs/a.md": f"see {HOME}\n"}, "home folder"),
-    (places, {"a.json": f'"{REGISTRY}"\n'}, "registry"),
+    (source.columns, {"a.md": "word " * 20 + "\n"}, None),
+    (source.columns, {"a.md": "word " * 20 + "word\n"}, "more than 100"),
+    (source.columns, {"docs/a.md": "- " + "x" * 120 + "\n\n| " + "word " * 30 + "|\n\n```sh\n" + "word " * 30 + "\n```\n"}, None),
+    (source.columns, {"docs/a.md": "```sh\nx\n```\n\n`" + "code " * 30 + "` word\n"}, None),
+    (source.columns, {"docs/a.md": "```sh\nx\n```\n\nword `" + "code " * 30 + "`\n"}, "more than 100"),
+    (source.columns, {"docs/a.md": "```json\n{" + '"a": 1, ' * 12 + "}\n```\n"}, None),
+    (source.columns, {"docs/a.md": "```json\n{" + '"a": 1, ' * 15 + "}\n```\n"}, "more than 100"),
+    (source.folders, {"docs/design.md": FOLDERS, "lib/core/a.c": "", "lib/out/chrome/a.c": "", "tests/unit/a.c": ""}, None),
+    (source.folders, {"docs/design.md": FOLDERS, "lib/core/a.c": "", "lib/out/a.c": "", "tests/kit/a.c": ""}, "not name tests/kit/"),
+    (source.folders, {"docs/design.md": FOLDERS, "lib/core/a.c": "", "lib/out/new/a.c": "", "tests/unit/a.c": ""}, "lib/out/new/"),
+    (source.folders, {"docs/design.md": FOLDERS, "lib/core/a.c": "", "tests/unit/a.c": ""}, "names lib/out/, which is not"),
+    (source.folders, {"docs/design.md": "# Architecture\n", "lib/core/a.c": ""}, "no block"),
+    (rooms.layers, {"lib/core/a.c": '#include "base/b.h"\n', "lib/base/b.h": ""}, None),
+    (rooms.layers, {"lib/base/a.c": '#include "core/b.h"\n', "lib/core/b.h": ""}, "upward"),
+    (rooms.layers, {"lib/base/a.c": "#include <core/b.h>\n", "lib/core/b.h": ""}, "upward"),
+    (rooms.layers, {"lib/core/a.h": '#  include "session/b.h"\n', "lib/session/b.h": ""}, "upward"),
+    (rooms.layers, {"lib/core/a.c": '#include "../out/b.h"\n', "lib/out/b.h": ""}, "upward"),
+    (rooms.layers, {"lib/base/a.c": '#include "b.h"\n', "lib/base/arch/mips/b.h": ""}, None),
+    (rooms.layers, {"lib/base/a.c": '#include "b.h"\n'}, "found neither"),
+    (rooms.layers, {"lib/a.c": ""}, "no layer"),
+    (rooms.layers, {"lib/new/a.c": ""}, "no layer"),
+    (rooms.layers, {"lib/core/a.c": '#include "../../tools/b.h"\n', "tools/b.h": ""}, "nothing outside"),
+    (rooms.layers, {"lib/backend/cuda/cuda.c": '#include "backend/cuda/api.h"\n', "lib/backend/cuda/api.h": ""}, None),
+    (rooms.layers, {"lib/backend/cuda/none.c": '#include "backend/none.h"\n', "lib/backend/none.h": ""}, None),
+    (rooms.layers, {"lib/backend/cuda/cuda.c": '#include "comm/plugin/plugin.h"\n', "lib/comm/plugin/plugin.h": ""}, "each other"),
+    (rooms.layers, {"lib/comm/mpi/a.c": '#include "comm/mpi/b.h"\n', "lib/comm/mpi/b.h": ""}, None),
+    (rooms.layers, {"lib/comm/mpi/a.c": "#include <pk/b.h>\n", "include/pk/b.h": ""}, None),
+    (rooms.layers, {"lib/comm/mpi/a.c": '#include "core/b.h"\n', "lib/core/b.h": ""}, "what a user knows"),
+    (rooms.layers, {"lib/comm/mpi/a.c": '#include "job/window.h"\n', "lib/job/window.h": ""}, None),
+    (rooms.layers, {"lib/comm/mpi/a.c": '#include "job/job.h"\n', "lib/job/job.h": ""}, "what a user knows"),
+    (rooms.layers, {"lib/bench/a.c": '#include "job/b.h"\n', "lib/job/b.h": ""}, "upward"),
+    (rooms.layers, {"tools/a.c": '#include "job/b.h"\n', "lib/job/b.h": ""}, None),
+    (rooms.layers, {"lib/session/a.c": '#include "comm/mpi/b.h"\n', "lib/comm/mpi/b.h": ""}, "of its own"),
+    (rooms.layers, {"tools/a.c": '#include "comm/mpi/b.h"\n', "lib/comm/mpi/b.h": ""}, "of its own"),
+    (rooms.layers, {"lib/comm/mpi/a.c": '#include "comm/nccl/b.h"\n', "lib/comm/nccl/b.h": ""}, "of its own"),
+    (rooms.layers, {"lib/comm/mpi/a.c": '#include "comm/model/b.h"\n', "lib/comm/model/b.h": ""}, "what a user knows"),
+    (rooms.layers, {"lib/core/a.c": '#include "comm/model/b.h"\n', "lib/comm/model/b.h": ""}, None),
+    (rooms.layers, {"lib/comm/model/a.c": '#include "comm/figures/b.h"\n', "lib/comm/figures/b.h": ""}, "upward"),
+    (rooms.layers, {"lib/comm/figures/a.c": '#include "session/b.h"\n', "lib/session/b.h": ""}, "upward"),
+    (rooms.layers, {"lib/comm/live/a.c": '#include "comm/plugin/b.h"\n', "lib/comm/plugin/b.h": ""}, "upward"),
+    (rooms.layers, {"lib/comm/plugin/a.c": '#include "backend/none.h"\n', "lib/backend/none.h": ""}, None),
+    (rooms.layers, {"lib/comm/plugin/a.c": '#include "backend/cuda/b.h"\n', "lib/backend/cuda/b.h": ""}, "each other"),
+    (rooms.layers, {"tools/a.c": '#include "comm/figures/b.h"\n', "lib/comm/figures/b.h": ""}, None),
+    (rooms.layers, {"tools/a.c": '#include "comm/live/b.h"\n', "lib/comm/live/b.h": ""}, "no further"),
+    (rooms.layers, {"lib/comm/a.c": ""}, "no layer"),
+    (rooms.layers, {"lib/comm/new/a.c": ""}, "no layer"),
+    (rooms.layers, {"tools/a.c": '#include "out/b.h"\n', "lib/out/b.h": ""}, None),
+    (rooms.layers, {"tools/a.c": '#include "session/b.h"\n', "lib/session/b.h": ""}, "no further"),
+    (rooms.layers, {"tools/a.c": '#include "bench/b.h"\n', "lib/bench/b.h": ""}, None),
+    (rooms.layers, {"lib/bench/a.c": '#include "backend/cuda/b.h"\n', "lib/backend/cuda/b.h": ""}, None),
+    (rooms.layers, {"lib/out/a.c": '#include "bench/b.h"\n', "lib/bench/b.h": ""}, "upward"),
+    (rooms.layers, {"lib/backend/cuda/a.c": '#include "bench/b.h"\n', "lib/bench/b.h": ""}, "upward"),
+    (rooms.layers, {"examples/a.c": "#include <pk/b.h>\n", "include/pk/b.h": ""}, None),
+    (rooms.layers, {"examples/a.c": '#include "base/b.h"\n', "lib/base/b.h": ""}, "what a user knows"),
+    (rooms.layers, {"include/pk/a.h": "#include <base/b.h>\n", "lib/base/b.h": ""}, "public header"),
+    (source.sizes, {"lib/core/a.c": FITS}, None),
+    (source.sizes, {"lib/core/a.c": LONG}, "pki_f has 61 lines"),
+    (source.sizes, {"lib/core/a.h": 'extern "C" {\n' + LONG + "}\n"}, "pki_f has 61 lines"),
+    (source.sizes, {"tools/a.c": "/* { */ char c = '{'; char *s = \"{\";\n#define X {\n" + LONG}, "pki_f has 61"),
+    (source.sizes, {"lib/core/a.c": "struct a {\n" + "    int b;\n" * 70 + "};\n" + FITS}, None),
+    (source.sizes, {"lib/core/a.c": "int a[] = {\n" + "    0,\n" * 70 + "};\n" + FITS}, None),
+    (source.sizes, {"tests/a.c": "\n" * 1000}, None),
+    (source.sizes, {"tests/a.c": "\n" * 1001}, "1001 lines"),
+    (source.gates, {"include/pk/a.h": "    if (PK_ON_)\n        pk_a_on_(b);\n"}, None),
+    (source.gates, {"include/pk/a.h": "{\n    return pk_a_on_(b);\n"}, "without a gate"),
+    (source.gates, {"include/pk/a.h": "    if (__atomic_load_n(&pk_gate_, 0))\n"}, "of its own"),
+    (source.gates, {"include/pk/status.h": "#define PK_ON_ __atomic_load_n(&pk_gate_, 0)\n"}, None),
+    (source.references, {"lib/core/a.c": "/* see core/b.h and stdio.h, sys/stat.h, b.c */\n", "lib/core/b.h": "", "lib/core/b.c": ""}, None),
+    (source.references, {"lib/core/a.c": "/* see core/b.h */\n"}, "there is no core/b.h"),
+    (source.references, {"lib/core/a.c": "/* see b.c */\n"}, "there is no b.c"),
+    (source.references, {"lib/core/a.c": "/* lib/core/a.c - it.\n\n */\n"}, None),
+    (source.references, {"lib/core/a.c": "int a;\n/* see core/a.c */\n"}, "core/a.c is this very file"),
+    (source.references, {"lib/core/a.c": 'f("core/b.h");\n', "docs/a.md": "run.c\n"}, None),
+    (source.references, {"lib/core/a.c": "", "docs/a.md": "`lib/core/b.c`\n"}, "there is no lib/core/b.c"),
+    (source.places, {"build-x/lib/a.c": HOME, ".git/config": HOME, "shared/a.md": HOME}, None),
+    (source.places, {".ci/run": HOME}, "home folder"),
+    (source.places, {"docs/a.md": "see ./home/x, /tmp/run.json and /usr/include\n"}, None),
+    (source.places, {"docs/a.md": f"see {HOME}\n"}, "home folder"),
+    (source.places, {"a.json": f'"{REGISTRY}"\n'}, "registry"),
 ]
 
 # C for an archive, and a piece of the complaint.
@@ -173,17 +160,17 @@ def prove_trees():
         with tempfile.TemporaryDirectory() as root:
             for path, text in contents.items():
                 write(root, path, text)
-            yield from verdict(f"{check.__name__} {contents.keys()}", wanted, check.check(root))
+            yield from verdict(f"{check.__name__} {contents.keys()}", wanted, check(root))
 
 
 def prove_format():
-    if not formatted.tool():
+    if not source.clang_format():
         return
     for code, wanted in [("int a;\n", None), ("int  a;\n", "a.cu: clang-format would change lines 1"), ("int a;\nint  b;\n", "lines 2")]:
         with tempfile.TemporaryDirectory() as root:
             write(root, ".clang-format", "BasedOnStyle: LLVM\n")
             write(root, "lib/a.cu", code)
-            yield from verdict(code, wanted, formatted.check(root))
+            yield from verdict(code, wanted, source.formatted(root))
     with tempfile.TemporaryDirectory() as root:  # what was well is so until it changes, or the style, or there is more
         os.mkdir(root + "/build")
         for path, code, wanted in [("lib/a.cu", "int a;\n", None), ("lib/a.cu", "int a;\n", None),
@@ -195,16 +182,16 @@ def prove_format():
             if not os.path.exists(root + "/.clang-format"):
                 write(root, ".clang-format", "BasedOnStyle: LLVM\n")
             write(root, path, code)
-            yield from verdict(f"{path} {code} beside what is known", wanted, formatted.check(root))
+            yield from verdict(f"{path} {code} beside what is known", wanted, source.formatted(root))
 
 
 def prove_archives(cc, ar, nm, readelf):
     for code, wanted in ARCHIVES:
         with tempfile.TemporaryDirectory() as root:
-            source, made = write(root, "a.c", code), os.path.join(root, "libpk.a")
-            subprocess.run([*cc, "-O0", "-fPIC", "-c", source, "-o", root + "/a.o"], check=True)
+            path, made = write(root, "a.c", code), os.path.join(root, "libpk.a")
+            subprocess.run([*cc, "-O0", "-fPIC", "-c", path, "-o", root + "/a.o"], check=True)
             subprocess.run([ar, "rcs", made, root + "/a.o"], check=True)
-            yield from verdict(code, wanted, symbols.check(nm, readelf, root, made))
+            yield from verdict(code, wanted, symbols.check_libpk(nm, readelf, root, made))
 
 
 # C of a few files for an archive, and a piece of the complaint.
@@ -229,7 +216,7 @@ def prove_cycles(cc, ar, nm):
                 objects.append(f"{root}/{i}.o")
                 subprocess.run([*cc, "-O0", "-c", write(root, f"{i}.c", code), "-o", objects[-1]], check=True)
             subprocess.run([ar, "rcs", made, *objects], check=True)
-            yield from verdict(sources, wanted, list(cycles.check(nm, made)))
+            yield from verdict(sources, wanted, list(rooms.check_cycles(nm, made)))
 
 
 # C for libpk_mpi.a, and a piece of the complaint.
@@ -238,7 +225,7 @@ GLUE = [
     ("int pki_mpi_a(void); int pki_mpi_a(void) { return 0; }", None),
     ("int PMPI_B(void); int MPI_A(void); int MPI_A(void) { return PMPI_B(); }", "never calls PMPI_A"),
     ("int MPI_B(void); int pki_mpi_a(void); int pki_mpi_a(void) { return MPI_B(); }", "calls MPI_B, not PMPI_B"),
-    ("int pki_a(void); int pki_a(void) { return 0; }", "without our prefix"),
+    ("int pk_a(void); int pk_a(void) { return 0; }", "without our prefix"),
     ("#include <stdio.h>\nvoid pki_mpi_a(void); void pki_mpi_a(void) { puts(\"a\"); }", "prints"),
 ]
 
@@ -266,48 +253,48 @@ WITHOUT = [
 def prove_without(cc, ar, nm, _):
     for code, wanted in WITHOUT:
         with tempfile.TemporaryDirectory() as root:
-            source, made = write(root, "a.c", code), os.path.join(root, "libpk.a")
-            subprocess.run([*cc, "-O0", "-c", source, "-o", root + "/a.o"], check=True)
+            path, made = write(root, "a.c", code), os.path.join(root, "libpk.a")
+            subprocess.run([*cc, "-O0", "-c", path, "-o", root + "/a.o"], check=True)
             subprocess.run([ar, "rcs", made, root + "/a.o"], check=True)
-            yield from verdict(code, wanted, symbols_bench.check_without(nm, made))
+            yield from verdict(code, wanted, symbols.check_without(nm, made))
 
 
-def prove_beside(cc, ar, nm, cases, rules):
+def prove_beside(cc, ar, nm, cases, wrapper):
     for code, wanted in cases:
         with tempfile.TemporaryDirectory() as root:
-            source, made = write(root, "a.c", code), os.path.join(root, "lib.a")
-            subprocess.run([*cc, "-O0", "-fPIC", "-c", source, "-o", root + "/a.o"], check=True)
+            path, made = write(root, "a.c", code), os.path.join(root, "lib.a")
+            subprocess.run([*cc, "-O0", "-fPIC", "-c", path, "-o", root + "/a.o"], check=True)
             subprocess.run([ar, "rcs", made, root + "/a.o"], check=True)
-            yield from verdict(code, wanted, rules.check_archive(nm, made))
+            yield from verdict(code, wanted, symbols.check_calls(nm, made, symbols.WRAPPERS[wrapper]))
 
 
 def prove_glue(cc, ar, nm, _):
-    yield from prove_beside(cc, ar, nm, GLUE, symbols_mpi)
-    yield from prove_beside(cc, ar, nm, WRAP, symbols_nccl)
+    yield from prove_beside(cc, ar, nm, GLUE, "libpk_mpi")
+    yield from prove_beside(cc, ar, nm, WRAP, "libpk_nccl")
 
 
 def prove_shared(cc, ar, nm, readelf):
     for code, flags, wanted in SHARED:
         with tempfile.TemporaryDirectory() as root:
-            write(root, "pk/a.h", "PK_API int pk_a(void);\n")
-            source, made = write(root, "a.c", code), os.path.join(root, "libpk.so")
-            subprocess.run([*cc, "-shared", "-fPIC", source, "-o", made, *flags], check=True)
+            write(root, "include/pk/a.h", "PK_API int pk_a(void);\n")
+            path, made = write(root, "a.c", code), os.path.join(root, "libpk.so")
+            subprocess.run([*cc, "-shared", "-fPIC", path, "-o", made, *flags], check=True)
             subprocess.run([ar, "rcs", root + "/libpk.a"], check=True)
-            found = symbols.check(nm, readelf, root, root + "/libpk.a", made)
+            found = symbols.check_libpk(nm, readelf, root, root + "/libpk.a", made)
             yield from verdict(f"{code} {flags}", wanted, found)
 
 
 def prove_alloc(cc, _, nm, readelf):
     """All that libpk_alloc exports, then one less, and one more."""
-    every = sorted(symbols_alloc.ALL)
+    every = sorted(symbols.ALLOC)
     cases = [(every, None), (every[1:], f"{every[0]} is not exported"), (every + ["pki_shard"], "pki_shard is exported")]
     for names, wanted in cases:
         with tempfile.TemporaryDirectory() as root:
             made = os.path.join(root, "libpk_alloc.so")
-            source = write(root, "a.c", "".join(f"int {name};\n" for name in names))
+            path = write(root, "a.c", "".join(f"int {name};\n" for name in names))
             flags = [*GOOD[:-1], GOOD[-1].replace("libpk.so", "libpk_alloc.so")]
-            subprocess.run([*cc, "-fno-builtin", "-shared", "-fPIC", source, "-o", made, *flags], check=True)
-            yield from verdict(names[-1], wanted, symbols_alloc.check(nm, readelf, made))
+            subprocess.run([*cc, "-fno-builtin", "-shared", "-fPIC", path, "-o", made, *flags], check=True)
+            yield from verdict(names[-1], wanted, symbols.check_libpk_alloc(nm, readelf, made))
 
 
 def prove_linked(cc, ar, nm, _):
@@ -317,16 +304,16 @@ def prove_linked(cc, ar, nm, _):
                          (called + "static char *table[9000] = {\"\"};\nchar **a(void) { return table; }\n", "72000 bytes of"),
                          ("", "it has no regions")]:
         with tempfile.TemporaryDirectory() as root:
-            source, made = write(root, "a.c", code + "int main(void) { return 0; }\n"), os.path.join(root, "a")
-            subprocess.run([*cc, "-O0", source, "-o", made], check=True)
-            subprocess.run([*cc, "-O0", "-c", source, "-o", made + ".o"], check=True)
+            path, made = write(root, "a.c", code + "int main(void) { return 0; }\n"), os.path.join(root, "a")
+            subprocess.run([*cc, "-O0", path, "-o", made], check=True)
+            subprocess.run([*cc, "-O0", "-c", path, "-o", made + ".o"], check=True)
             subprocess.run([ar, "rcs", made + ".a", made + ".o"], check=True)
-            found = [*linked.check_program(nm, made, True), *linked.check_filled(nm, made + ".a")]
+            found = [*symbols.check_program(nm, made, True), *symbols.check_filled(nm, made + ".a")]
             yield from verdict(code, wanted, found)
 
 
 if __name__ == "__main__":
     ar_, nm_, readelf_ = sys.argv[1:4]
     tools = (sys.argv[4:], ar_, nm_, readelf_)
-    tree.tell([*prove_trees(), *prove_format(), *prove_cycles(*tools[:3]), *prove_archives(*tools), *prove_glue(*tools),
+    source.tell([*prove_trees(), *prove_format(), *prove_cycles(*tools[:3]), *prove_archives(*tools), *prove_glue(*tools),
                *prove_without(*tools), *prove_shared(*tools), *prove_alloc(*tools), *prove_linked(*tools)])

@@ -1,6 +1,11 @@
-"""unstable.py SOURCE MESON - what `./dev test` makes of tests that fail, once or always (tests/tally.py, tests/again.py)."""
+"""dev.py suites SOURCE BUILD
+dev.py affected SOURCE BUILD
+dev.py test SOURCE MESON - what `./dev` does with tests: it names every suite (suites), finds what an edit can affect
+(affected; tests/affected.py), and says what came of tests, also of those that fail once or always, and of words that it
+does not know (test; tests/tally.py, tests/again.py)."""
 
 import glob
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +13,59 @@ import tempfile
 import unittest
 
 SOURCE = MESON = ""
+
+# ---- suites ----
+
+
+def suites(source, build):
+    """`./dev help` names every suite that there is, by what meson knows of the tests."""
+    with open(os.path.join(build, "meson-info", "intro-tests.json"), encoding="utf-8") as file:
+        there = {suite.split(":")[-1] for test in json.load(file) for suite in test["suite"]}
+    said = subprocess.run(["bash", os.path.join(source, "dev"), "help"], check=True, capture_output=True,
+                          text=True).stdout
+    named = set(said.split("Suites", 1)[1].split(":", 1)[1].split("What is missing")[0].split())
+    for suite in sorted(there - named):
+        print(f"./dev help does not name the suite {suite}")
+    return bool(there - named)  # without some headers there are fewer suites than it names
+
+
+# ---- affected ----
+
+EXPECTED = {
+    "lib/core/join.c": ["all", "suite house", "suite unit", "suite tools"],
+    "lib/comm/mpi/wait.c": ["all", "suite house", "suite mpi"],
+    "tests/unit/test_text.c": ["build tests/unit/unit-test_text", "suite house", "test test_text"],
+    "tests/golden/report-gpu.txt": ["all", "suite house", "suite unit"],
+    "tests/house/rooms.py": ["all", "suite house", "suite proof"],
+    "tests/again.py": ["all", "suite house", "suite proof"],
+    "dev": ["all", "suite house", "suite proof"],
+    "docs/guide.md": ["suite house", "page docs/guide.md"],
+}
+
+
+# What the blocks of a page may call is built before they are run; and no test beside that.
+CALLED = {"build tools/pk", "build examples/steps", "build tests/tools/tools-run_trace"}
+
+
+def affected(source, build):
+    wrong = 0
+    for file, expected in EXPECTED.items():
+        said = subprocess.run([sys.executable, "-B", os.path.join(source, "tests/affected.py"), source, build, file],
+                              check=True, capture_output=True, text=True).stdout.splitlines()
+        if file.endswith(".md"):
+            called = [line for line in said if line.startswith("build ")]
+            said = [line for line in said if line not in called]
+            if not CALLED <= set(called) or [line for line in called if line.startswith("build tests/unit/")]:
+                wrong += 1
+                print(f"{file}: builds {called}")
+        if said != expected or not os.path.exists(os.path.join(source, file)):
+            wrong += 1
+            print(f"{file}: {said}, not {expected}")
+    return wrong > 0
+
+
+# ---- test ----
+
 # FILE - fails as many times as FILE.fails says. FILE has a line for each time that it ran.
 SCRIPT = """
 read -r fails <"$1.fails"; runs=$(wc -l <"$1")
@@ -26,6 +84,12 @@ charts() { :; }
 add_locale() { :; }
 build_all() { touch build/check/gcc.said; echo 0 >build/check/gcc.status; }
 test_them gcc
+"""
+# The beginning of ./dev test: as far as it looks what it needs.
+BEGIN = """
+. "$0" help >/dev/null
+need() { echo "it begins"; exit 0; }
+test_them "$@"
 """
 
 
@@ -133,13 +197,33 @@ class Luck(unittest.TestCase):
         lines, status = self.dev(bad=9)
         self.assertEqual((lines[-1], status), ("15 passed, 1 failed, 0 skipped, 0 unstable", 1))
 
+    def begin(self, *words):
+        answer = subprocess.run(["bash", "-c", BEGIN, os.path.join(self.folder, "dev"), *words], capture_output=True,
+                                text=True, check=False)
+        return answer.stdout, answer.stderr, answer.returncode
+
+    def test_dev_knows_configurations_and_suites(self):
+        for words in [], ["all"], ["unit"], ["gcc", "asan", "unit", "house"], ["parts", "notsan"]:
+            self.assertEqual(self.begin(*words), ("it begins\n", "", 0))
+
+    def test_dev_says_at_once_what_it_does_not_know(self):
+        end = " (./dev help names them)\n"
+        self.assertEqual(self.begin("bogus"), ("", "dev: test: neither a configuration nor a suite: bogus" + end, 2))
+        self.assertEqual(self.begin("gcc", "a.b", "unit", "uni"),
+                         ("", "dev: test: neither a configuration nor a suite: a.b uni" + end, 2))
+
     def test_what_cannot_run_again_has_failed(self):
         logs = self.run_tests(luck=1)
         self.command = ["false"]
         self.assertEqual(self.again(logs)[-1], "0 1")
 
 
+def test(source, meson):
+    global SOURCE, MESON
+    SOURCE, MESON = source, meson
+    luck = unittest.defaultTestLoader.loadTestsFromTestCase(Luck)
+    return not unittest.TextTestRunner(stream=sys.stderr).run(luck).wasSuccessful()
+
+
 if __name__ == "__main__":
-    SOURCE, MESON = sys.argv[1:3]
-    suite = unittest.defaultTestLoader.loadTestsFromTestCase(Luck)
-    sys.exit(not unittest.TextTestRunner(stream=sys.stderr).run(suite).wasSuccessful())
+    sys.exit({"suites": suites, "affected": affected, "test": test}[sys.argv[1]](*sys.argv[2:]))
