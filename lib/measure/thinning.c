@@ -51,13 +51,22 @@ double pki_thinned_sum_range(const pki_region_thinned *t, uint64_t count)
 
 /* ---- which regions' calls are not all timed, so that perfkit keeps to its share ---- */
 
-#define NEAR 0.85
-#define AIM 0.65
-#define AIM_WHEN_OVER 0.4 /* while more has been taken than may be */
-#define ROOM 0.4
-#define ROOM_LEFT 0.5
-#define LEAST_SAVING 0.002 /* of what may be taken */
-#define FIRST_STEP 8u
+/* Shares of the bound. */
+#define FAR 1.1
+#define NEAR 0.96
+#define AIM 0.86
+#define AIM_LEAST 0.4 /* while more has been taken than may be */
+#define FILL 0.92
+#define FILL_AT_ONCE 0.5
+#define ROOM 0.82
+
+#define PAY_BACK 10.0 /* looks */
+#define MEAN_OF 8.0   /* looks */
+#define MEAN_LEAST 3u /* looks */
+#define LEAST_STEP 4u
+#define OCTAVE_STEPS 8u
+#define LEAST_SAVING 0.002 /* of what may be taken... */
+#define LEAST_SAVED 0.01   /* ...and of what the region costs: by an octave, or a step before it */
 #define PATIENCE_LEAST 3u
 #define PATIENCE_MOST 192u
 #define SOON 10u   /* looks */
@@ -105,7 +114,19 @@ static double all_cost(const pki_thinning *p, const pki_thin_region *regions, si
     return sum;
 }
 
-/* What has been taken, and of it what a collector's record costs here. */
+/* What a record costs the collector here. */
+static void learn(pki_thinning *p, double records, double forecast, double took)
+{
+    p->records += records;
+    p->forecast += forecast;
+    p->took += took;
+    if (p->records < FEW || !(p->forecast > 0))
+        return;
+    double scale = PKI_MIN(PKI_MAX(p->took / p->forecast, 0.2), 20.0);
+    p->scale = (p->scale + scale) / 2;
+    p->records = p->forecast = p->took = 0;
+}
+
 static double measured_cost(pki_thinning *p, const pki_thin_input *input,
                             const pki_thin_region *regions, size_t count)
 {
@@ -116,38 +137,59 @@ static double measured_cost(pki_thinning *p, const pki_thin_input *input,
         beside += beside_of(p, (double)r->timed, r->thin);
         records += (double)r->timed;
     }
-    if (records >= FEW && beside > 0) {
-        double scale = PKI_MIN(PKI_MAX(input->beside / beside, 0.2), 20.0);
-        p->scale = (p->scale + scale) / 2;
-    }
+    learn(p, records, beside, input->beside);
     return owner + input->beside;
 }
 
 /* ---- up and down the ladder ---- */
 
+/* From a power of two to the next there are eight steps, or as many as there are numbers. */
+static uint32_t step_at(uint32_t thin)
+{
+    uint32_t step = 1;
+    while (2 * step * OCTAVE_STEPS <= thin)
+        step *= 2;
+    return step;
+}
+
 /* 0: there is no further step. */
-static uint32_t next_down(const pki_thinning *p, uint32_t thin)
+static uint32_t below(const pki_thinning *p, uint32_t thin)
 {
     if (thin == PKI_THIN_NEVER)
         return 0;
     if (thin == 0 && p->traced)
         return PKI_THIN_UNTRACED;
-    if (thin < FIRST_STEP)
-        return FIRST_STEP;
-    return thin < PKI_THIN_MOST ? 2 * thin : 0;
+    if (thin < LEAST_STEP)
+        return LEAST_STEP;
+    return thin < PKI_THIN_MOST ? thin + step_at(thin) : 0;
+}
+
+/* Timing takes longer where few calls are timed: the first steps may save nothing. */
+static uint32_t next_down(const pki_thinning *p, const pki_thin_region *r)
+{
+    double is = cost_of(p, r, r->thin);
+    uint32_t thin = below(p, r->thin);
+    while (thin && cost_of(p, r, thin) >= is)
+        thin = below(p, thin);
+    return thin;
 }
 
 static uint32_t next_up(const pki_thinning *p, uint32_t thin)
 {
-    if (thin > FIRST_STEP)
-        return thin / 2;
-    return thin == FIRST_STEP && p->traced ? PKI_THIN_UNTRACED : 0;
+    if (thin > LEAST_STEP)
+        return thin - step_at(thin - 1);
+    return thin == LEAST_STEP && p->traced ? PKI_THIN_UNTRACED : 0;
 }
 
-static double saving(const pki_thinning *p, const pki_thin_region *r)
+/* Is a step down worth its error? */
+static bool saves_enough(const pki_thinning *p, const pki_thin_region *r, double may)
 {
-    uint32_t thin = next_down(p, r->thin);
-    return thin ? cost_of(p, r, r->thin) - cost_of(p, r, thin) : 0;
+    double is = cost_of(p, r, r->thin);
+    uint32_t thin = next_down(p, r);
+    double least = PKI_MAX(LEAST_SAVED * is, LEAST_SAVING * may);
+    if (pki_thin_skips_calls(r->thin))
+        least /= OCTAVE_STEPS;
+    return thin && is - cost_of(p, r, thin) > least;
 }
 
 /* The one that costs most, of those where a step down saves anything worth its error: where the
@@ -155,12 +197,11 @@ static double saving(const pki_thinning *p, const pki_thin_region *r)
 static pki_thin_region *costliest(const pki_thinning *p, double may, pki_thin_region *regions,
                                   size_t count)
 {
-    double least = LEAST_SAVING * may;
     pki_thin_region *most = NULL;
     double cost = 0;
     for (size_t i = 0; i < count; i++) {
         double mine = cost_of(p, &regions[i], regions[i].thin);
-        if (mine > cost && saving(p, &regions[i]) > PKI_MAX(0.01 * mine, least)) {
+        if (mine > cost && saves_enough(p, &regions[i], may)) {
             most = &regions[i];
             cost = mine;
         }
@@ -168,70 +209,117 @@ static pki_thin_region *costliest(const pki_thinning *p, double may, pki_thin_re
     return most;
 }
 
-static bool thin_more(pki_thinning *p, double most, pki_thin_region *regions, size_t count)
+/* By so many steps that this is saved, but not below half of what it costs: then another's turn may
+ * have come. What was saved. */
+static double go_down(const pki_thinning *p, pki_thin_region *r, double wanted, double may)
 {
-    double cost = all_cost(p, regions, count);
+    double was = cost_of(p, r, r->thin), saved = 0;
+    while (saved < PKI_MIN(wanted, was / 2) && saves_enough(p, r, may)) {
+        r->thin = next_down(p, r);
+        saved = was - cost_of(p, r, r->thin);
+    }
+    return saved;
+}
+
+static bool thin_more(const pki_thinning *p, double cost, double most, pki_thin_region *regions,
+                      size_t count)
+{
     bool changed = false;
     pki_thin_region *r;
     while (cost > most && (r = costliest(p, most, regions, count))) {
-        cost -= saving(p, r);
-        r->thin = next_down(p, r->thin);
+        cost -= go_down(p, r, cost - most, most);
         changed = true;
     }
     return changed;
 }
 
+static double price_of_step_up(const pki_thinning *p, const pki_thin_region *r)
+{
+    return cost_of(p, r, next_up(p, r->thin)) - cost_of(p, r, r->thin);
+}
+
 /* The one whose step up costs least, of those that are thinned. */
-static pki_thin_region *cheapest(const pki_thinning *p, pki_thin_region *regions, size_t count,
-                                 double *more)
+static pki_thin_region *cheapest(const pki_thinning *p, pki_thin_region *regions, size_t count)
 {
     pki_thin_region *least = NULL;
+    double price = 0;
     for (size_t i = 0; i < count; i++) {
         pki_thin_region *r = &regions[i];
         if (!r->thin || r->thin == PKI_THIN_NEVER)
             continue;
-        double mine = cost_of(p, r, next_up(p, r->thin)) - cost_of(p, r, r->thin);
-        if (!least || mine < *more) {
+        double mine = price_of_step_up(p, r);
+        if (!least || mine < price) {
             least = r;
-            *more = mine;
+            price = mine;
         }
     }
     return least;
 }
 
-/* One step for one region, unless steps cost nothing. */
-static bool thin_less(pki_thinning *p, double most, pki_thin_region *regions, size_t count)
+/* By a step, and by as many more as cost no more than this, within an octave. What they cost. */
+static double go_up(const pki_thinning *p, pki_thin_region *r, double room)
 {
-    double cost = all_cost(p, regions, count), more = 0;
+    double was = cost_of(p, r, r->thin), price;
+    uint32_t least = r->thin / 2;
+    do {
+        r->thin = next_up(p, r->thin);
+        price = cost_of(p, r, r->thin) - was;
+    } while (r->thin > least && price + price_of_step_up(p, r) <= room);
+    return price;
+}
+
+static bool thin_less(const pki_thinning *p, double cost, double most, pki_thin_region *regions,
+                      size_t count)
+{
     pki_thin_region *r;
     bool changed = false;
-    while ((r = cheapest(p, regions, count, &more)) && cost + more <= most) {
-        r->thin = next_up(p, r->thin);
+    while ((r = cheapest(p, regions, count)) && cost + price_of_step_up(p, r) <= most) {
+        cost += go_up(p, r, most - cost);
         changed = true;
-        if (more > 0.001 * most)
-            break;
     }
     return changed;
 }
 
-static bool tighten(pki_thinning *p, double process, pki_thin_region *regions, size_t count)
+/* What was taken too much is paid back within some looks. */
+static bool tighten(pki_thinning *p, double cost, double may, pki_thin_region *regions,
+                    size_t count)
 {
     if (p->since_up < SOON)
         p->patience = PKI_MIN(2 * p->patience, PATIENCE_MOST);
     p->roomy = 0;
     p->since_up = UINT32_MAX;
-    double aim = p->over > 0 ? AIM_WHEN_OVER : AIM;
-    return thin_more(p, aim * p->bound * process, regions, count);
+    double aim = PKI_MAX(AIM - p->over / (PAY_BACK * may), AIM_LEAST);
+    cost = PKI_MAX(cost, all_cost(p, regions, count));
+    return thin_more(p, cost, aim * may, regions, count);
 }
 
-static bool loosen(pki_thinning *p, double process, pki_thin_region *regions, size_t count)
+/* Forecasts are worse, the further ahead: beyond half of the bound what is taken is doubled at most
+ * at one look. */
+static bool loosen(pki_thinning *p, double cost, double may, pki_thin_region *regions, size_t count)
 {
     if (++p->roomy < p->patience)
         return false;
     p->roomy = 0;
-    bool changed = thin_less(p, ROOM_LEFT * p->bound * process, regions, count);
+    cost = PKI_MAX(cost, all_cost(p, regions, count));
+    double most = PKI_MIN(FILL * may, PKI_MAX(FILL_AT_ONCE * may, 2 * cost));
+    bool changed = thin_less(p, cost, most, regions, count);
     p->since_up = changed ? 0 : p->since_up;
     return changed;
+}
+
+/* Over the looks since something was changed, and of many the last ones. */
+static void take_mean(pki_thinning *p, double share)
+{
+    p->steady += p->steady < UINT32_MAX;
+    p->mean += (share - p->mean) / PKI_MIN((double)p->steady, MEAN_OF);
+}
+
+/* What came up has stayed there. */
+static void relax(pki_thinning *p)
+{
+    if (p->since_up == SOON)
+        p->patience = PKI_MAX(p->patience / 2, PATIENCE_LEAST);
+    p->since_up += p->since_up < UINT32_MAX;
 }
 
 /* What perfkit's threads take is measured; what calls take is not, and beside other work it is less
@@ -261,13 +349,16 @@ bool pki_thinning_adjust(pki_thinning *p, const pki_thin_input *input, pki_thin_
     double took = measured_cost(p, input, regions, count), may = p->bound * input->process;
     p->share = input->process > 0 ? took / input->process : 0;
     p->over = PKI_MIN(PKI_MAX(p->over + took - may, 0.0), OVER_MOST_NS);
-    p->since_up += p->since_up < UINT32_MAX;
-    bool tight = took > NEAR * may, roomy = took < ROOM * may && p->over == 0, changed = false;
-    if (tight)
-        changed = tighten(p, input->process, regions, count);
+    take_mean(p, p->share / p->bound);
+    relax(p);
+    bool far = took > FAR * may, tight = p->steady >= MEAN_LEAST && p->mean > NEAR;
+    bool roomy = !far && p->mean < ROOM && p->over == 0, changed = false;
+    if (far || tight)
+        changed = tighten(p, far ? took : p->mean * may, may, regions, count);
     else if (roomy)
-        changed = loosen(p, input->process, regions, count);
+        changed = loosen(p, p->mean * may, may, regions, count);
     p->roomy = roomy ? p->roomy : 0;
+    p->steady = changed ? 0 : p->steady;
     judge(p, input, regions, count, changed);
     return changed;
 }

@@ -53,20 +53,22 @@ double pki_thinned_sum_range(const pki_region_thinned *thinned, uint64_t count);
  * This decides from the counts and costs since the last look. It has no clock and no thread, so
  * tests hand in costs that are made up. Each region stands on a rung of a ladder:
  *
- *     all calls timed | no events in the trace | one call of 8 timed | of 16 | ... | of 4096
+ *     all timed | no events in the trace | 2 of 4 timed | of 5 | ... of 16 | of 18 ... of 4096
  *                  ------ too expensive: the region that costs most goes down ------>
- *                  <----- room: the one that costs least comes up, one rung at a look
+ *                  <----- room: the one whose step costs least comes up
  *
  *     share of the bound
+ *         1.10   above, at one look: regions go down
  *         1.00   the bound (overhead_max)
- *         0.85   above: regions go down...
- *         0.65   ...until the forecast is here (0.40 while more was taken than may be)
- *         0.50   what comes up may lead up to here
- *         0.40   below, for some looks in a row: a region comes up
+ *         0.96   the mean of some looks above: regions go down...
+ *         0.92   what comes up may lead up to here
+ *         0.86   ...until the forecast is here (0.40 at least, while more was taken than may be)
+ *         0.82   the mean below, for some looks in a row: regions come up
  *
- * The room between these shares keeps a region from going up and down at each look. After one that
- * had to go down soon after coming up, the next waits twice as long. A region whose step down saves
- * next to nothing keeps its times.
+ * From 8 on eight rungs make half of the cost, so one that leads from below 0.82 leads no further
+ * than 0.92, and nothing goes up and down at each look. After a step up that was soon taken back
+ * the next one waits twice as long, after one that stayed half as long. A region whose step down
+ * saves next to nothing keeps its times.
  */
 
 /* What a call costs, ns. */
@@ -98,14 +100,17 @@ typedef struct pki_thinning {
     pki_thin_costs costs;
     double scale; /* what the collector has taken, by what the costs say; begins as 1 */
     double share; /* perfkit's, in the stretch before the last look */
+    double mean;  /* of shares since something was changed, of the bound */
     double over;  /* ns taken beyond the bound so far, and not saved since; at most some seconds' */
-    uint32_t roomy;    /* looks in a row with room */
-    uint32_t patience; /* so many before something comes up */
-    uint32_t since_up; /* looks since something did */
-    uint32_t spent;    /* looks in a row at which nothing was left to be saved, and what is sure to
-                          be taken was more than may be... */
-    double sure, cpu;  /* ...that, in them, and the process's CPU time; ns */
-    bool beyond;       /* it has been so for long enough to be said */
+    double records, forecast, took; /* beside, since `scale` was corrected; ns */
+    uint32_t steady;                /* looks since something was changed */
+    uint32_t roomy;                 /* looks in a row with room */
+    uint32_t patience;              /* so many before something comes up */
+    uint32_t since_up;              /* looks since something did */
+    uint32_t spent;   /* looks in a row at which nothing was left to be saved, and what is sure to
+                         be taken was more than may be... */
+    double sure, cpu; /* ...that, in them, and the process's CPU time; ns */
+    bool beyond;      /* it has been so for long enough to be said */
 } pki_thinning;
 
 void pki_thinning_init(pki_thinning *thinning, double bound, bool traced, pki_thin_costs costs);
