@@ -27,7 +27,7 @@ typedef struct part {
 struct pki_joints {
     const char *path; /* of what lies beside it */
     int fd;
-    uint64_t end, count;
+    uint64_t end;
     part parts[PARTS];
 };
 
@@ -77,11 +77,6 @@ void pki_joints_destroy(pki_joints *o)
     if (o->fd >= 0)
         close(o->fd);
     free(o);
-}
-
-uint64_t pki_joints_count(const pki_joints *o)
-{
-    return o->count;
 }
 
 static bool open_file(pki_joints *o)
@@ -150,7 +145,6 @@ bool pki_joints_add(pki_joints *o, const pki_joint *op)
     if (!p->waiting || p->used == CHUNK)
         return false; /* there was no room for a whole chunk */
     p->waiting[p->used++] = *op;
-    o->count++;
     return p->used < CHUNK || put_away(o, p);
 }
 

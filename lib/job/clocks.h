@@ -43,7 +43,6 @@ typedef struct pki_joints pki_joints;
 pki_joints *pki_joints_create(const char *path);
 void pki_joints_destroy(pki_joints *o);
 bool pki_joints_add(pki_joints *o, const pki_joint *op);
-uint64_t pki_joints_count(const pki_joints *o);
 
 /* Calls `group` with all operations of one key, by kind, rank and start (of their files), in any
  * order of keys; may be asked again. */

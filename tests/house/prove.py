@@ -219,6 +219,34 @@ def prove_cycles(cc, ar, nm):
             yield from verdict(sources, wanted, list(rooms.check_cycles(nm, made)))
 
 
+# Files of lib and beside it, and a piece of the complaint; at most every second function may be a corridor.
+ONE = "int pki_a(void)\n{\n    return 0;\n}\n"
+TWO = ONE + "\nPKI_COLD int *pki_b(int b,\n           int c)\n{\n    return 0;\n}\n"
+CORRIDOR = {"lib/core/a.c": ONE, "lib/core/b.c": "int x = pki_a();\n"}
+DOORS = [
+    ({"lib/core/a.c": ONE, "lib/out/b.c": "int x = pki_a();\n"}, None),
+    ({"lib/core/a.c": ONE, "tests/unit/b.c": "int x = pki_a();\n"}, None),
+    ({"lib/core/a.c": "static " + ONE}, None),
+    ({"lib/core/a.c": ONE + "int x = pki_a();\n", "lib/core/b.c": "/* pki_a */ char *a = \"pki_a\";\n",
+      "lib/core/a.h": "int pki_a(void);\n"}, "pki_a should be static"),
+    ({"lib/core/a.c": ONE.replace("_a", "_ab"), "lib/core/b.c": "#define CALL(more) pki_a##more()\n"}, None),
+    (CORRIDOR, "100.0 % of"),
+    (CORRIDOR | {"tools/c.c": "int x = pki_a();\n"}, None),
+    (CORRIDOR | {"lib/core/a.h": "static inline int c(void)\n{\n    return pki_a();\n}\n"}, None),
+    (CORRIDOR | {"lib/core/a.h": "#define C pki_a()\n"}, None),
+    (CORRIDOR | {"lib/core/a.c": TWO, "lib/out/c.c": "int x = pki_b();\n"}, None),
+    (CORRIDOR | {"lib/core/none.c": ONE}, "100.0 % of"),
+]
+
+
+def prove_doors():
+    for contents, wanted in DOORS:
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in contents.items():
+                write(root, path, text)
+            yield from verdict(f"doors {contents}", wanted, rooms.check_doors(*rooms.doors(root), most=50))
+
+
 # C for libpk_mpi.a, and a piece of the complaint.
 GLUE = [
     ("int PMPI_A(void); int MPI_A(void); int MPI_A(void) { return PMPI_A(); }", None),
@@ -315,5 +343,5 @@ def prove_linked(cc, ar, nm, _):
 if __name__ == "__main__":
     ar_, nm_, readelf_ = sys.argv[1:4]
     tools = (sys.argv[4:], ar_, nm_, readelf_)
-    source.tell([*prove_trees(), *prove_format(), *prove_cycles(*tools[:3]), *prove_archives(*tools), *prove_glue(*tools),
+    source.tell([*prove_trees(), *prove_format(), *prove_doors(), *prove_cycles(*tools[:3]), *prove_archives(*tools), *prove_glue(*tools),
                *prove_without(*tools), *prove_shared(*tools), *prove_alloc(*tools), *prove_linked(*tools)])

@@ -1,8 +1,9 @@
 """rooms.py layers ROOT
+rooms.py doors ROOT
 rooms.py cycles NM ARCHIVE... - the rooms of lib, each in its layer, as docs/design.md has them.
 
-A room is a folder of lib, with those in it. Whom it may know is told by what its files include (layers), whom it needs by
-the symbols of its objects (cycles).
+A room is a folder of lib, and for layers and cycles those in it, too. Whom it may know is told by what its files include
+(layers), whom it needs by the symbols of its objects (cycles), and what of it others can call by its functions (doors).
 """
 
 import glob
@@ -196,8 +197,81 @@ def check_cycles(nm, archive, known=()):
             yield f"{here}: no cycle any more: {', '.join(names)}"
 
 
+# ---- doors: a function of a room is static, or there is more than one file that wants it ----
+
+# Of a hundred external functions of lib so many may have one single user that is a file of their own room: corridors, which
+# would be static if the two files were one. It is what there was when this was written, and is only ever lowered.
+CORRIDORS = 33.0
+DEFINED = re.compile(r"^(?P<type>[A-Za-z][^;{}=()]*?(?:\([^;{}=]*?\)\)[^;{}=()]*?)?)\b(?P<name>\w+)\([^;{}]*\)\s*\{$", re.MULTILINE)
+INSIDE = re.compile(r"^\{$.*?^\}", re.MULTILINE | re.DOTALL)
+WORD = re.compile(r"\bpki_\w+")
+PASTED = re.compile(r"\b(pki_\w+)##")
+
+
+def external(text):
+    """Names of functions that a file of C defines for others."""
+    return {match["name"] for match in DEFINED.finditer(source.bare(text))
+            if match["name"].startswith("pki_") and not re.search(r"\bstatic\b", match["type"])}
+
+
+def words_of(path, text):
+    """What a file uses, its own functions among it: of a header what macros and inline functions do, not what it declares."""
+    without = source.LITERALS.sub(source.blank, text)
+    if path.endswith(".h"):
+        without = "\n".join(INSIDE.findall(without) + source.DIRECTIVES.findall(without))
+    return set(WORD.findall(without))
+
+
+def doors(root):
+    """(functions: name -> the files that define it, users: name -> the files beside these that use it, beginnings of names
+    that macros complete). Twins, of which a build has one, define the same names. What a macro defines is not counted."""
+    made, users, pasted = {}, {}, set()
+    for path in source.files(root, ("lib", "tools", "tests", "bench"), (".c", ".h", ".cpp", ".hpp")):
+        text = source.read(root, path)
+        pasted |= set(PASTED.findall(text))
+        if path.startswith("lib" + os.sep) and path.endswith(".c"):
+            for name in external(text):
+                made.setdefault(name, set()).add(path)
+        for name in words_of(path, text):
+            users.setdefault(name, set()).add(path)
+    return made, {name: users.get(name, set()) - files for name, files in made.items()}, tuple(pasted)
+
+
+def shares(made, users):
+    """Names that one file of lib or tools uses, and those of them where it is of the same room. A header stands for all
+    that include it."""
+    one, corridors = [], []
+    for name, files in made.items():
+        by = {path for path in users[name] if path.startswith(("lib", "tools"))}
+        if len(by) == 1 and not any(path.endswith(".h") for path in by):
+            one.append(name)
+            if os.path.dirname(*by) in map(os.path.dirname, files):
+                corridors.append(name)
+    return one, corridors
+
+
+def tell_doors(made, users):
+    one, corridors = shares(made, users)
+    print(f"of {len(made)} external functions of lib, {len(corridors)} ({100 * len(corridors) / len(made):.1f} %) have one"
+          f" file of their own room as only user, {len(one)} ({100 * len(one) / len(made):.1f} %) one file of any")
+
+
+def check_doors(made, users, pasted, most=CORRIDORS):
+    inside = 100 * len(shares(made, users)[1]) / max(len(made), 1)
+    for name in sorted(made):
+        if not users[name] and not name.startswith(pasted):
+            yield f"{min(made[name])}: {name} should be static: no other file uses it"
+    if inside > most:
+        yield (f"{inside:.1f} % of lib's external functions lead from a file to one other of its room, more than {most} %:"
+               " make them static, in one file of the two")
+
+
 if __name__ == "__main__":
     rule, *words = sys.argv[1:]
     if rule == "layers":
         source.tell(layers(*words))
+    if rule == "doors":
+        found = doors(*words)
+        tell_doors(*found[:2])
+        source.tell(list(check_doors(*found)))
     source.tell([line for archive in words[1:] for line in check_cycles(words[0], archive, KNOWN)])

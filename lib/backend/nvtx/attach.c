@@ -155,6 +155,9 @@ static bool is_same_file(const char *a, const char *b)
     return realpath(a, full) && strcmp(full, b) == 0;
 }
 
+/* Says yes to those who come from here on, in this process, session or not. */
+static bool welcome;
+
 /* Somebody who has injected a tool before us is left alone. */
 bool pki_nvtx_inject(const pki_config *config, char *reason, size_t size)
 {
@@ -171,7 +174,7 @@ bool pki_nvtx_inject(const pki_config *config, char *reason, size_t size)
         snprintf(reason, size, PKI_NVTX_VARIABLE " cannot be set");
         return false;
     }
-    pki_nvtx_welcome();
+    pki_store(&welcome, true);
     return true;
 }
 
@@ -180,13 +183,7 @@ bool pki_nvtx_inject(const pki_config *config, char *reason, size_t size)
 /* Each library has its own copy of NVTX, and each asks by itself. What is filled in stays for the
  * process's life, so every function here first asks whether a session wants to know. */
 
-static bool welcome;
 static unsigned attached;
-
-void pki_nvtx_welcome(void)
-{
-    pki_store(&welcome, true);
-}
 
 unsigned pki_nvtx_attached(void)
 {

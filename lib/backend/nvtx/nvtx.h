@@ -190,6 +190,3 @@ int pki_nvtx_attach_extension(nvtxExtModuleInfo_t *module);
 
 /* How many users of NVTX have found us. */
 unsigned pki_nvtx_attached(void);
-
-/* Says yes to those who come from here on, in this process, session or not. */
-void pki_nvtx_welcome(void);

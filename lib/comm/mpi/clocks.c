@@ -224,20 +224,20 @@ static void send_to_all(pki_mpi_met met, int ranks)
 
 /* ---- the others ---- */
 
+static double meet_most(double seconds)
+{
+    return seconds + fmin(seconds, MARGIN_SECONDS);
+}
+
 static pki_mpi_met receive(MPI_Request *came, double seconds)
 {
     MPI_Request answer;
     if (PMPI_Iscatterv(NULL, NULL, NULL, MPI_CHAR, &meet_word, 1, MPI_CHAR, 0, MPI_COMM_WORLD,
                        &answer) != MPI_SUCCESS ||
-        !wait_and_save(&answer, pki_mpi_meet_most(seconds)) ||
+        !wait_and_save(&answer, meet_most(seconds)) ||
         !pki_mpi_wait(came, MPI_STATUS_IGNORE, meet_word == PKI_MPI_NOT_ALL ? 0 : MARGIN_SECONDS))
         return PKI_MPI_NOT_ALL;
     return (pki_mpi_met)meet_word;
-}
-
-double pki_mpi_meet_most(double seconds)
-{
-    return seconds + fmin(seconds, MARGIN_SECONDS);
 }
 
 pki_mpi_met pki_mpi_meet(int rank, int ranks, bool writes, double seconds)

@@ -37,11 +37,10 @@ typedef enum pki_mpi_met {
     PKI_MPI_ALL,
 } pki_mpi_met;
 
-/* On rank 0, and all that it reaches in time, the same. writes: matters on rank 0. It takes no
- * longer than pki_mpi_meet_most(seconds); who has waited for a second saves its part
+/* On rank 0, and all that it reaches in time, the same. writes: matters on rank 0. It takes
+ * these seconds, and a few more for rank 0's word; who has waited for a second saves its part
  * (pk_job_save_). */
 pki_mpi_met pki_mpi_meet(int rank, int ranks, bool writes, double seconds);
-double pki_mpi_meet_most(double seconds);
 
 /* ---- messages between nodes by which `pk merge` bounds their clocks ---- */
 

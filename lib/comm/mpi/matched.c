@@ -53,16 +53,12 @@ pki_mpi_matched pki_mpi_matched_remove(MPI_Message message)
 {
     pki_mpi_matched taken = {.waited = 0};
     uint64_t key = key_of(message);
-    uint32_t i = pki_mpi_matched_any() ? seize(key, key) : PKI_MPI_UNKNOWN;
+    bool any = __atomic_load_n(&count, __ATOMIC_RELAXED) != 0;
+    uint32_t i = any ? seize(key, key) : PKI_MPI_UNKNOWN;
     if (i == PKI_MPI_UNKNOWN)
         return taken;
     taken = kept[i];
     release(i, EMPTY);
     __atomic_sub_fetch(&count, 1, __ATOMIC_RELAXED);
     return taken;
-}
-
-bool pki_mpi_matched_any(void)
-{
-    return __atomic_load_n(&count, __ATOMIC_RELAXED) != 0;
 }

@@ -22,6 +22,3 @@ bool pki_mpi_matched_insert(MPI_Message message, const pki_mpi_matched *found);
 
 /* Before MPI is asked to receive it: then the handle may be another one's. */
 pki_mpi_matched pki_mpi_matched_remove(MPI_Message message);
-
-/* Is any kept? Also while perfkit is off they have to be taken. */
-bool pki_mpi_matched_any(void);

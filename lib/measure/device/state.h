@@ -116,9 +116,4 @@ struct pki_device {
 /* device/steps.c: whether the figure has a value in this view, memory in use being known or not. */
 bool pki_device_has_figure(int view, int figure, double memory);
 
-/* device/device.c */
-void pki_device_count_span(pki_device *d, const pki_activity *a, uint64_t ns);
-void pki_device_count_kernel(pki_device *d, const pki_activity *a, uint64_t ns);
-void pki_device_free_names(pki_device *d);
-
 /* device/steps.c: sums up what the items say about [from, to) in this view, and adds it. Sorted. */

@@ -40,10 +40,6 @@ pki_rule pki_verdict_comm_exposed, pki_verdict_launch_bound, pki_verdict_copy_bo
 /* When the loop has been looked at. */
 pki_rule pki_verdict_gpu_idle, pki_verdict_gpu_bound;
 
-/* ---- requests.c: of a server ---- */
-
-pki_rule pki_verdict_requests_late, pki_verdict_requests_queued;
-
 /* ---- the processor ---- */
 
 /* The share of the time in which the stepping thread was ready to run and had no processor, if it
@@ -63,10 +59,6 @@ pki_rule pki_verdict_gpu_throttled;
 /* ---- roofline.c: the largest region does what the machine allows ---- */
 
 pki_rule pki_verdict_at_the_roof;
-
-/* ---- memory.c ---- */
-
-pki_rule pki_verdict_leak, pki_verdict_near_limit, pki_verdict_allocates, pki_verdict_page_faults;
 
 /* ---- gpu_memory.c ---- */
 

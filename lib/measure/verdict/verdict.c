@@ -12,6 +12,10 @@
 
 /* ---- verdict ---- */
 
+static pki_rule pki_verdict_leak, pki_verdict_near_limit, pki_verdict_allocates,
+    pki_verdict_page_faults;
+static pki_rule pki_verdict_requests_late, pki_verdict_requests_queued;
+
 static const struct {
     pki_rule *say;
     pki_yielding yielding;
@@ -235,7 +239,7 @@ static const pki_memory_region *growing(const pki_memory_summary *m)
     return most;
 }
 
-bool pki_verdict_leak(pki_summary *s, pki_sentence *words)
+static bool pki_verdict_leak(pki_summary *s, pki_sentence *words)
 {
     const pki_memory_summary *m = &s->memory;
     const pki_memory_region *r = growing(m);
@@ -261,7 +265,7 @@ bool pki_verdict_leak(pki_summary *s, pki_sentence *words)
     return pki_verdict_add_sentence(words, s, "leak", PKI_WARN, g->z, PKI_GROWTH_Z);
 }
 
-bool pki_verdict_near_limit(pki_summary *s, pki_sentence *words)
+static bool pki_verdict_near_limit(pki_summary *s, pki_sentence *words)
 {
     const pki_memory_summary *m = &s->memory;
     double share = m->limit ? (double)m->used / (double)m->limit : 0;
@@ -280,7 +284,7 @@ static double usual_step(const pki_summary *s)
     return s->steps.steady.count ? s->steps.steady.p50 : 0;
 }
 
-bool pki_verdict_page_faults(pki_summary *s, pki_sentence *words)
+static bool pki_verdict_page_faults(pki_summary *s, pki_sentence *words)
 {
     const pki_memory_summary *m = &s->memory;
     double step = usual_step(s);
@@ -298,7 +302,7 @@ bool pki_verdict_page_faults(pki_summary *s, pki_sentence *words)
                                     PKI_PAGE_FAULT_SHARE);
 }
 
-bool pki_verdict_allocates(pki_summary *s, pki_sentence *words)
+static bool pki_verdict_allocates(pki_summary *s, pki_sentence *words)
 {
     const pki_memory_summary *m = &s->memory;
     const pki_memory_region *most = NULL;
@@ -360,7 +364,7 @@ static void add_limits(pki_sentence *words, const pki_request_summary *r)
                          TIME((double)r->tpot_limit));
 }
 
-bool pki_verdict_requests_late(pki_summary *s, pki_sentence *words)
+static bool pki_verdict_requests_late(pki_summary *s, pki_sentence *words)
 {
     const pki_request_summary *r = &s->requests;
     double share = requests_share_of(r->slow.count, r->finished);
@@ -376,7 +380,7 @@ bool pki_verdict_requests_late(pki_summary *s, pki_sentence *words)
 }
 
 /* Nobody has said what is late. */
-bool pki_verdict_requests_queued(pki_summary *s, pki_sentence *words)
+static bool pki_verdict_requests_queued(pki_summary *s, pki_sentence *words)
 {
     const pki_request_summary *r = &s->requests;
     double share = requests_share_of(r->all.queued, r->all.total);

@@ -106,6 +106,8 @@ static void finish_copy(pki_summary *copy)
     free(copy->comm.sequences.rows);
 }
 
+static int write_json(const pki_summary *summary, const pki_shape *shape, FILE *file, bool rows);
+
 int pki_report_rank(const pki_summary *summary, FILE *file)
 {
     pki_summary copy = *summary;
@@ -115,7 +117,7 @@ int pki_report_rank(const pki_summary *summary, FILE *file)
     copy.comm.sequences.rows = NULL;
     if (copy_regions(summary, &copy) && copy_collectives(summary, &copy) &&
         copy_exchange(summary, &copy))
-        error = pki_report_json_as(&copy, &pki_rank_shape, file);
+        error = write_json(&copy, &pki_rank_shape, file, true);
     finish_copy(&copy);
     return error;
 }
@@ -326,11 +328,6 @@ static int write_json(const pki_summary *summary, const pki_shape *shape, FILE *
 int pki_report_json(const pki_summary *summary, FILE *file)
 {
     return write_json(summary, &pki_summary_shape, file, true);
-}
-
-int pki_report_json_as(const pki_summary *summary, const pki_shape *shape, FILE *file)
-{
-    return write_json(summary, shape, file, true);
 }
 
 int pki_report_json_line(const pki_summary *summary, FILE *file)

@@ -26,9 +26,6 @@ void pki_report_comm(const pki_summary *summary, FILE *file);
 /* Has the region no calls but pk_spans and their marks? They stand in a table of their own. */
 bool pki_report_is_span_alone(const pki_region_row *region);
 
-/* The report's JSON of these members of the summary alone (json.c). */
-int pki_report_json_as(const pki_summary *summary, const pki_shape *shape, FILE *file);
-
 static inline const char *pki_report_region_name(const void *row)
 {
     const char *name = ((const pki_region_row *)row)->name;

@@ -20,7 +20,9 @@
 
 /* ---- options that are text ---- */
 
-pki_config_text pki_config_text_of(const char *given, const char *field, const char *variable)
+/* What an option or, without one, its variable says, and which of the two it is. An empty option
+ * asks for the default whatever the variable says. */
+static pki_config_text option_text(const char *given, const char *field, const char *variable)
 {
     if (given)
         return (pki_config_text){*given ? given : NULL, field};
@@ -189,9 +191,8 @@ static void read_kernels(pki_config *c)
 /* Behind all numbers and paths. PK_EINVAL names the option and what is wrong with it. */
 static pk_status pki_config_captures(pki_config *c, const pk_options *o)
 {
-    const pki_config_text capture = pki_config_text_of(o->capture, "capture", "PK_CAPTURE");
-    const pki_config_text path =
-        pki_config_text_of(o->capture_path, "capture_path", "PK_CAPTURE_PATH");
+    const pki_config_text capture = option_text(o->capture, "capture", "PK_CAPTURE");
+    const pki_config_text path = option_text(o->capture_path, "capture_path", "PK_CAPTURE_PATH");
     const pki_config_text usual = {"run-%r-%s.json", "capture_path"};
     pk_status s = read_clauses(c, capture);
     if (s || !c->history_steps)
@@ -290,7 +291,7 @@ static pk_status pki_config_collector(pki_config *c, const pk_options *o, const 
 
 static pk_status read_costs(pki_config *c, const pk_options *o)
 {
-    const pki_config_text costs = pki_config_text_of(o->costs, "costs", "PK_COSTS");
+    const pki_config_text costs = option_text(o->costs, "costs", "PK_COSTS");
     const struct {
         const char *name;
         bool *wanted;
@@ -326,8 +327,7 @@ static bool has_rank(pki_config_text path, const pki_config *c)
 /* Once the world and the other paths are known. */
 static pk_status pki_config_goodput(pki_config *c, const pk_options *o)
 {
-    const pki_config_text path =
-        pki_config_text_of(o->goodput_path, "goodput_path", "PK_GOODPUT_PATH");
+    const pki_config_text path = option_text(o->goodput_path, "goodput_path", "PK_GOODPUT_PATH");
     const char *const others[] = {c->trace, c->report, c->arena, c->windows, c->metrics};
     pk_status s = pki_config_path(path, &c->world, c->goodput);
     c->goodput_of_each = !s && has_rank(path, c);
@@ -480,7 +480,7 @@ static pk_status read_switches(pki_config *c, const tuning *t)
 
 static pk_status read_job(pki_config *c, const pk_options *o)
 {
-    const pki_config_text path = pki_config_text_of(o->job_path, "job_path", "PK_JOB_PATH");
+    const pki_config_text path = option_text(o->job_path, "job_path", "PK_JOB_PATH");
     pk_status s = pki_config_path(path, &c->world, c->job);
     if (!s && strcmp(c->job, "-") == 0)
         return pki_fail(PK_EINVAL, "%s is \"-\", and has to be a file: pk job reads it",
@@ -492,11 +492,9 @@ static pk_status read_job(pki_config *c, const pk_options *o)
 
 static pk_status read_paths(pki_config *c, const pk_options *o, const tuning *t)
 {
-    const pki_config_text trace = pki_config_text_of(o->trace_path, "trace_path", "PK_TRACE_PATH");
-    const pki_config_text report =
-        pki_config_text_of(o->report_path, "report_path", "PK_REPORT_PATH");
-    const pki_config_text command =
-        pki_config_text_of(o->hang_command, "hang_command", "PK_HANG_COMMAND");
+    const pki_config_text trace = option_text(o->trace_path, "trace_path", "PK_TRACE_PATH");
+    const pki_config_text report = option_text(o->report_path, "report_path", "PK_REPORT_PATH");
+    const pki_config_text command = option_text(o->hang_command, "hang_command", "PK_HANG_COMMAND");
     pk_status s = pki_config_path(trace, &c->world, c->trace);
     s = s ? s : pki_config_path(report, &c->world, c->report);
     s = s ? s : pki_config_path(tuned(t, PKI_TUNING_ARENA_PATH), &c->world, c->arena);
@@ -515,8 +513,7 @@ static pk_status read_paths(pki_config *c, const pk_options *o, const tuning *t)
 
 static pk_status read_windows(pki_config *c, const pk_options *o)
 {
-    const pki_config_text path =
-        pki_config_text_of(o->windows_path, "windows_path", "PK_WINDOWS_PATH");
+    const pki_config_text path = option_text(o->windows_path, "windows_path", "PK_WINDOWS_PATH");
     pk_status s = pki_config_path(path, &c->world, c->windows);
     if (s || !c->windows[0])
         return s;
@@ -534,8 +531,7 @@ static pk_status read_windows(pki_config *c, const pk_options *o)
 
 static pk_status read_metrics(pki_config *c, const pk_options *o)
 {
-    const pki_config_text path =
-        pki_config_text_of(o->metrics_path, "metrics_path", "PK_METRICS_PATH");
+    const pki_config_text path = option_text(o->metrics_path, "metrics_path", "PK_METRICS_PATH");
     pk_status s = pki_config_path(path, &c->world, c->metrics);
     if (!s && c->metrics[0] &&
         (strcmp(c->metrics, c->trace) == 0 || strcmp(c->metrics, c->report) == 0 ||
@@ -589,7 +585,7 @@ static bool is_backend(const char *name, size_t n)
 
 static pk_status read_backends(pki_config *c, const pk_options *o)
 {
-    const pki_config_text list = pki_config_text_of(o->backends, "backends", "PK_BACKENDS");
+    const pki_config_text list = option_text(o->backends, "backends", "PK_BACKENDS");
     if (!list.text)
         return PK_OK;
     if (strlen(list.text) >= sizeof c->backends)

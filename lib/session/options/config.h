@@ -19,10 +19,6 @@ typedef struct pki_config_text {
     const char *text, *source;
 } pki_config_text;
 
-/* What an option or, without one, its variable says, and which of the two it is. An empty option
- * asks for the default whatever the variable says. */
-pki_config_text pki_config_text_of(const char *given, const char *field, const char *variable);
-
 /* ---- pk_options and the environment, checked and resolved ---- */
 
 #define PKI_MEMORY_DEFAULT ((uint64_t)1 << 30)
