@@ -33,7 +33,7 @@ def suites(source, build):
 
 EXPECTED = {
     "lib/core/join.c": ["all", "suite house", "suite unit", "suite tools"],
-    "lib/comm/mpi/wait.c": ["all", "suite house", "suite mpi"],
+    "lib/comm/mpi/request.c": ["all", "suite house", "suite mpi"],
     "tests/unit/test_text.c": ["build tests/unit/unit-test_text", "suite house", "test test_text"],
     "tests/golden/report-gpu.txt": ["all", "suite house", "suite unit"],
     "tests/house/rooms.py": ["all", "suite house", "suite proof"],

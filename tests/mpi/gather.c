@@ -1,6 +1,6 @@
-/* comm/mpi/gather.h with groups of 2 ranks: each text comes to rank 0, in the order of ranks, no
+/* comm/mpi/ranks.h with groups of 2 ranks: each text comes to rank 0, in the order of ranks, no
  * rank holds more than a group's, and each hears rank 0's word. */
-#include "comm/mpi/gather.h"
+#include "comm/mpi/ranks.h"
 
 #include <mpi.h>
 #include <stdio.h>

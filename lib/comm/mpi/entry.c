@@ -7,6 +7,5 @@
  * register or a place of 8 bytes on the stack to itself, and goes on as it came.
  */
 #include "comm/mpi/entry.h"
-#include "comm/mpi/entry_words.h"
 
 PKI_MPI_ENTRIES(ENTRY)

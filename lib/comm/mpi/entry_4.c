@@ -5,7 +5,6 @@
  * compiled with: there the functions are not, and nobody calls ours.
  */
 #include "comm/mpi/entry.h"
-#include "comm/mpi/entry_words.h"
 
 #ifdef PKI_MPI_MAY_LACK_4
 #pragma weak PMPI_Isendrecv

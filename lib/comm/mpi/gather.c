@@ -1,11 +1,11 @@
-#include "comm/mpi/gather.h"
-
+/* lib/comm/mpi/gather.c - a text of each rank to rank 0. A file of its own: the tests have one of
+ * smaller groups. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/mpi/patience.h"
+#include "comm/mpi/ranks.h"
 
 #define TAG 24593 /* every MPI allows it, and programs leave no messages under it */
 #define MARK (-24593)

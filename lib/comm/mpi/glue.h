@@ -9,11 +9,15 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
 
 #include <pk/comm.h>
 #include <pk/private.h>
 
-#include "comm/mpi/stragglers.h"
+#include "comm/mpi/ranks.h"
+
+/* ---- a call ---- */
 
 /* What perfkit makes of a call of MPI_NAME, which is defined in entry.c:
  *     PKI_MPI_CALL(NAME)(parameters) { ... } */
@@ -57,3 +61,157 @@ static inline void pki_mpi_end_wait(void)
         pk_region_end(&region);                                                                    \
         return result;                                                                             \
     }
+
+/* ---- which communicator it is, the same on all its ranks, and who they are ---- */
+
+/* Nothing is sent for it. All members know the group, as ranks of MPI_COMM_WORLD; and all of them
+ * make and free the communicators of a group in the same order, since each of these calls is
+ * collective. So a communicator is its group, and the smallest number that no other living one of
+ * the same group has when it is made. What is made and freed in a loop is one and the same.
+ *
+ * Two cases are beyond that: several communicators of one group that were made while perfkit was
+ * off, or by threads at the same time, and that ranks use first in different orders.
+ *
+ * Threads: any. Of a group with members outside MPI_COMM_WORLD (MPI_Comm_spawn) nothing is known.
+ */
+
+typedef struct pki_mpi_identity {
+    uint64_t group;  /* hash of its ranks; 0: unknown */
+    uint32_t number; /* among those of the same group; 0: MPI_COMM_WORLD and MPI_COMM_SELF */
+} pki_mpi_identity;
+
+/* ---- what perfkit knows of a communicator of MPI's ---- */
+
+/* It is made when the communicator is first used while perfkit is on, hangs on it as an attribute,
+ * and goes with it. So it does not matter how a communicator came into being.
+ *
+ * Threads: any. The look-up takes no lock, and MPI is asked once per thread and communicator. */
+
+typedef struct pki_mpi_comm {
+    pk_comm *collective; /* what all ranks do in the same order: sequence numbers mean the same */
+    pk_comm *messages;   /* point to point */
+    int rank, size;      /* of an inter-communicator: in the own group */
+    int others;          /* whom a collective goes to: size, or that of the remote group */
+    bool is_inter;
+    pki_mpi_identity identity;
+} pki_mpi_comm;
+
+/* NULL for MPI_COMM_NULL and for what MPI does not know. */
+const pki_mpi_comm *pki_mpi_comm_of(MPI_Comm comm);
+
+/* ---- so many elements of a type of MPI's, in perfkit's types ---- */
+
+typedef struct pki_mpi_amount {
+    pk_comm_type type;
+    uint64_t count;
+} pki_mpi_amount;
+
+/* Derived types, and those that perfkit has no name for, are bytes by MPI_Type_size. */
+pki_mpi_amount pki_mpi_amount_of(int64_t count, MPI_Datatype type);
+
+/* What has come, by the status of a receive. */
+uint64_t pki_mpi_bytes_got(const MPI_Status *status);
+pki_mpi_amount pki_mpi_amount_got(const MPI_Status *status, MPI_Datatype type);
+
+/* What one of n others gets on the average, in bytes, rounded up. */
+pki_mpi_amount pki_mpi_share_of(const int counts[], MPI_Datatype type, int n);
+pki_mpi_amount pki_mpi_share_of_each(const int counts[], const MPI_Datatype types[], int n);
+
+/* ---- which of MPI's requests is which operation of perfkit's ---- */
+
+#define PKI_MPI_UNKNOWN UINT32_MAX
+
+/* What is started, perhaps again and again. comm NULL: nothing that perfkit knows of. */
+typedef struct pki_mpi_operation {
+    pk_comm *comm;
+    pk_comm_op op;
+    pki_mpi_amount amount;
+    int32_t peer;
+    int32_t tag; /* of a message; -1: none, or not known yet */
+} pki_mpi_operation;
+
+static inline pk_comm_request pki_mpi_start(const pki_mpi_operation *o)
+{
+    pk_comm_request started =
+        pk_comm_start(o->comm, o->op, o->amount.type, o->amount.count, o->peer);
+    pk_comm_set_request_tag(&started, o->tag);
+    return started;
+}
+
+/* Of a receive that was not cancelled: only by its status is it known who sent it, and how much. */
+void pki_mpi_correct(pk_comm_request *started, const MPI_Status *status);
+
+/* For how long the program waits. */
+static inline uint64_t pki_mpi_now_ns(void)
+{
+    struct timespec t = {0, 0};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* MPI has answered the call that started it with this status: from now on the request is followed,
+ * or, if that went wrong, over. */
+void pki_mpi_follow(int status, const MPI_Request *request, const pki_mpi_operation *operation,
+                    pk_comm_request *started);
+
+/* A request that is a send and a receive, whose status is that of the receive. Either may be none.
+ */
+void pki_mpi_follow_both(int status, const MPI_Request *request, pk_comm_request *sending,
+                         const pki_mpi_operation *receive, pk_comm_request *receiving);
+
+/* A persistent request: not started yet. */
+void pki_mpi_insert(const MPI_Request *request, const pki_mpi_operation *operation);
+
+/* The entry of a request, for this thread alone until it is released or finished; PKI_MPI_UNKNOWN
+ * for one that is not followed. */
+uint32_t pki_mpi_claim(MPI_Request request);
+
+/* Not complete yet; the program has waited for it once more. */
+void pki_mpi_release(uint32_t entry, uint64_t waited_ns);
+
+/* ---- messages ---- */
+
+/* A message to or from peer; to nobody (MPI_PROC_NULL) there is none, from anybody is from -1, and
+ * so is what has any tag. */
+static inline pki_mpi_operation pki_mpi_message(pk_comm_op op, int count, MPI_Datatype type,
+                                                int peer, int tag, MPI_Comm comm)
+{
+    const pki_mpi_comm *at = peer == MPI_PROC_NULL ? NULL : pki_mpi_comm_of(comm);
+    if (!at)
+        return (pki_mpi_operation){0};
+    return (pki_mpi_operation){at->messages, op, pki_mpi_amount_of(count, type),
+                               peer < 0 ? -1 : peer, tag < 0 ? -1 : tag};
+}
+
+/* ---- a send and a receive in one call: two messages, two operations ---- */
+
+/* The call's region is the send. The receive is beside it, as a request that begins and ends with
+ * the call, so that it has its own partner, tag, bytes and number, and is found by whoever sent it.
+ * Where there is nobody to send to (MPI_PROC_NULL), the region is the receive. */
+
+#define PKI_MPI_EXCHANGE_PARAMS                                                                    \
+    const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag,              \
+        void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,              \
+        MPI_Comm comm
+#define PKI_MPI_EXCHANGE_ARGS                                                                      \
+    sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm
+#define PKI_MPI_REPLACE_PARAMS                                                                     \
+    void *buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,       \
+        MPI_Comm comm
+#define PKI_MPI_REPLACE_ARGS buf, count, type, dest, sendtag, source, recvtag, comm
+
+/* Either has no communicator if there is nobody on its side. */
+typedef struct pki_mpi_exchange {
+    pki_mpi_operation sent, received;
+} pki_mpi_exchange;
+
+static inline pki_mpi_exchange pki_mpi_exchange_of(int sendcount, MPI_Datatype sendtype, int dest,
+                                                   int sendtag, int recvcount,
+                                                   MPI_Datatype recvtype, int source, int recvtag,
+                                                   MPI_Comm comm)
+{
+    pk_comm_op op = source == MPI_PROC_NULL ? PK_COMM_OP_SEND : PK_COMM_OP_SEND_RECV;
+    return (pki_mpi_exchange){
+        pki_mpi_message(op, sendcount, sendtype, dest, sendtag, comm),
+        pki_mpi_message(PK_COMM_OP_RECV, recvcount, recvtype, source, recvtag, comm)};
+}

@@ -1,6 +1,6 @@
 /* lib/comm/mpi/iexchange_4.c - a send and a receive in one request, of MPI 4: two operations that
  * are over when MPI reports to the program that both are. */
-#include "comm/mpi/clocks.h"
+#include "comm/mpi/glue.h"
 
 #ifdef PKI_MPI_MAY_LACK_4
 #pragma weak PMPI_Isendrecv
@@ -14,7 +14,7 @@
         if (!pki_mpi_is_on())                                                                      \
             return PMPI_##NAME(PKI_MPI_LIST ARGS, request);                                        \
         pki_mpi_exchange what = WHAT;                                                              \
-        pk_comm_request receiving = pki_mpi_start(&what.received); /* first, as in exchange.c */   \
+        pk_comm_request receiving = pki_mpi_start(&what.received); /* first, as in messages.c */   \
         pk_comm_request sending = pki_mpi_start(&what.sent);                                       \
         pk_region_begin(&region);                                                                  \
         pki_mpi_begin_wait();                                                                      \

@@ -1,9 +1,27 @@
-#include "comm/mpi/request.h"
-
-#include <stddef.h>
-
+/* lib/comm/mpi/request.c - which of MPI's requests is which operation of perfkit's.
+ *
+ * A table of REQUESTS places, without a lock: a handle's place is found by its hash, and whoever
+ * changes an entry has claimed its key with one compare-and-swap. MPI forbids two threads to
+ * complete one request, so nobody waits for anybody.
+ *
+ * A wait claims its requests before it asks MPI, since a handle may be another request's as soon as
+ * MPI has answered; what is not complete then is let go of. Some MPIs give one handle to all
+ * operations that are complete from the start: when a handle comes again, the earlier operation is
+ * over.
+ *
+ * Beyond the table's room an operation counts as over when the call that started it returns, and as
+ * one more of the counter "MPI requests not followed".
+ */
 #include <pk/counter.h>
 
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "comm/mpi/glue.h"
+
+/* ---- the table ---- */
+
+#define REQUESTS 32768
 #define WINDOW 64 /* places that are looked at, from the hash on: eight cache lines of keys */
 #define EMPTY UINT64_C(0)
 #define BUSY UINT64_C(1) /* being written */
@@ -18,8 +36,8 @@ typedef struct entry {
     pk_comm_request sending; /* beside the receive above */
 } entry;
 
-static uint64_t keys[PKI_MPI_REQUESTS + WINDOW];
-static entry entries[PKI_MPI_REQUESTS + WINDOW];
+static uint64_t keys[REQUESTS + WINDOW];
+static entry entries[REQUESTS + WINDOW];
 static uint64_t not_followed;
 static pk_counter too_many = PK_COUNTER("MPI requests not followed", "");
 
@@ -33,7 +51,7 @@ static uint64_t key_of(MPI_Request request)
 
 static uint32_t slot_of(uint64_t key)
 {
-    return (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) % PKI_MPI_REQUESTS;
+    return (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) % REQUESTS;
 }
 
 static bool swap(uint32_t i, uint64_t from, uint64_t to)
@@ -66,12 +84,29 @@ uint32_t pki_mpi_claim(MPI_Request request)
     return swap_first(key, key, key | CLAIMED);
 }
 
+static void finish(uint32_t i, uint64_t waited_ns)
+{
+    pk_comm_finish(&entries[i].request, entries[i].waited + waited_ns);
+    if (entries[i].sends)
+        pk_comm_finish(&entries[i].sending, entries[i].waited + waited_ns);
+    entries[i].waited = 0;
+}
+
+/* The program gives the handle back. */
+static void drop(uint32_t i)
+{
+    if (i == PKI_MPI_UNKNOWN)
+        return;
+    finish(i, 0);
+    set_key(i, EMPTY);
+}
+
 static bool enter(MPI_Request request, const entry *e)
 {
     uint64_t key = key_of(request);
     uint32_t old = swap_first(key, key, key | CLAIMED);
     if (old != PKI_MPI_UNKNOWN)
-        pki_mpi_drop(old);
+        drop(old);
     uint32_t i = swap_first(key, EMPTY, BUSY);
     if (i == PKI_MPI_UNKNOWN)
         return false;
@@ -127,7 +162,8 @@ void pki_mpi_insert(const MPI_Request *request, const pki_mpi_operation *operati
         refuse(&none);
 }
 
-bool pki_mpi_receives(uint32_t i)
+/* Is it a receive that has been started? Its status says what came. */
+static bool is_receive(uint32_t i)
 {
     return i != PKI_MPI_UNKNOWN && entries[i].request.comm &&
            entries[i].operation.op == PK_COMM_OP_RECV;
@@ -138,7 +174,8 @@ static void release(uint32_t i)
     set_key(i, __atomic_load_n(&keys[i], __ATOMIC_RELAXED) & ~CLAIMED);
 }
 
-void pki_mpi_restart(uint32_t i)
+/* A persistent one is started. */
+static void restart(uint32_t i)
 {
     if (i == PKI_MPI_UNKNOWN)
         return;
@@ -183,19 +220,12 @@ static void apply_status(entry *e, const MPI_Status *status)
         pki_mpi_correct(&e->request, status);
 }
 
-static void finish(uint32_t i, uint64_t waited_ns)
-{
-    pk_comm_finish(&entries[i].request, entries[i].waited + waited_ns);
-    if (entries[i].sends)
-        pk_comm_finish(&entries[i].sending, entries[i].waited + waited_ns);
-    entries[i].waited = 0;
-}
-
-void pki_mpi_complete(uint32_t i, const MPI_Status *status, uint64_t waited_ns)
+/* Complete. status: of a receive, else NULL. A persistent one stays. */
+static void complete(uint32_t i, const MPI_Status *status, uint64_t waited_ns)
 {
     if (i == PKI_MPI_UNKNOWN)
         return;
-    if (status && pki_mpi_receives(i))
+    if (status && is_receive(i))
         apply_status(&entries[i], status);
     finish(i, waited_ns);
     if (entries[i].is_persistent)
@@ -204,10 +234,208 @@ void pki_mpi_complete(uint32_t i, const MPI_Status *status, uint64_t waited_ns)
         set_key(i, EMPTY);
 }
 
-void pki_mpi_drop(uint32_t i)
+/* ---- the requests of one wait or test ---- */
+
+/* Claimed before MPI is asked, and each completed or let go of when it has answered. */
+
+#define FEW 32 /* without an allocation */
+
+typedef struct batch {
+    int n;             /* 0: none of them is followed, or no memory; then all else is nothing */
+    bool receives;     /* one is a receive: statuses are needed */
+    uint32_t *entries; /* by index, PKI_MPI_UNKNOWN for those that are not followed */
+    MPI_Status *own;   /* where the program wants none */
+    uint64_t start;
+    uint32_t few[FEW];
+    MPI_Status few_own[FEW];
+} batch;
+
+static void batch_release(batch *b)
 {
-    if (i == PKI_MPI_UNKNOWN)
-        return;
-    finish(i, 0);
-    set_key(i, EMPTY);
+    if (b->entries != b->few)
+        free(b->entries);
+    if (b->own != b->few_own)
+        free(b->own);
+    b->n = 0;
 }
+
+static void batch_open(batch *b, int n, const MPI_Request requests[])
+{
+    bool any = false;
+    b->n = 0;
+    b->receives = false;
+    b->own = b->few_own;
+    b->entries = n > FEW ? malloc((size_t)n * sizeof *b->entries) : b->few;
+    if (!b->entries)
+        return;
+    for (int i = 0; i < n; i++) {
+        b->entries[i] = pki_mpi_claim(requests[i]);
+        any = any || b->entries[i] != PKI_MPI_UNKNOWN;
+        b->receives = b->receives || is_receive(b->entries[i]);
+    }
+    if (!any) {
+        batch_release(b);
+        return;
+    }
+    b->n = n;
+    b->start = pki_mpi_now_ns();
+}
+
+/* What to give to MPI for statuses: the program's, or room of one's own if they are needed. */
+static MPI_Status *batch_statuses(batch *b, MPI_Status *wanted)
+{
+    if (wanted != MPI_STATUSES_IGNORE || !b->n || !b->receives)
+        return wanted;
+    if (b->n > FEW)
+        b->own = malloc((size_t)b->n * sizeof *b->own);
+    return b->own ? b->own : wanted;
+}
+
+/* The same for calls that have one status, whatever the number of requests. */
+static MPI_Status *batch_status(batch *b, MPI_Status *wanted)
+{
+    if (wanted != MPI_STATUS_IGNORE || !b->n || !b->receives)
+        return wanted;
+    return b->few_own;
+}
+
+/* MPI has answered: the requests of these indices (NULL: the first done) are complete, with
+ * statuses in that order. What MPI has taken back besides is complete too, the rest is let go of.
+ */
+static void batch_close(batch *b, const MPI_Request requests[], int done, const int indices[],
+                        const MPI_Status *statuses)
+{
+    if (!b->n)
+        return;
+    uint64_t waited = pki_mpi_now_ns() - b->start;
+    for (int k = 0; k < done; k++) {
+        int i = indices ? indices[k] : k;
+        bool known = statuses != MPI_STATUSES_IGNORE;
+        complete(b->entries[i], known ? &statuses[k] : NULL, waited);
+        b->entries[i] = PKI_MPI_UNKNOWN;
+    }
+    for (int i = 0; i < b->n; i++) {
+        if (requests[i] == MPI_REQUEST_NULL)
+            complete(b->entries[i], NULL, waited);
+        else
+            pki_mpi_release(b->entries[i], waited);
+    }
+    batch_release(b);
+}
+
+/* ---- waiting for requests, and asking for them ---- */
+
+/* The time in here is what the program waited for the operations: exposed. */
+
+/* MPI has completed all of them, or none; any one; some. */
+static void close_all(batch *b, bool done, const MPI_Request requests[], const MPI_Status *statuses)
+{
+    batch_close(b, requests, done ? b->n : 0, NULL, statuses);
+}
+
+static void close_any(batch *b, bool done, const int *index, const MPI_Request requests[],
+                      const MPI_Status *status)
+{
+    bool one = done && *index != MPI_UNDEFINED;
+    batch_close(b, requests, one ? 1 : 0, index, status);
+}
+
+static void close_some(batch *b, bool done, const int *count, const int indices[],
+                       const MPI_Request requests[], const MPI_Status *statuses)
+{
+    bool some = done && *count != MPI_UNDEFINED;
+    batch_close(b, requests, some ? *count : 0, indices, statuses);
+}
+
+/* RECEIVED has MPI write its statuses where we can read them; CLOSE may ask whether it is `done`.
+ */
+#define WAITING(NAME, PARAMS, ARGS, COUNT, REQUESTS, RECEIVED, CLOSE)                              \
+    PKI_MPI_CALL(NAME) PARAMS                                                                      \
+    {                                                                                              \
+        static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
+        batch b;                                                                                   \
+        if (!pki_mpi_is_on())                                                                      \
+            return PMPI_##NAME ARGS;                                                               \
+        pk_region_begin(&region);                                                                  \
+        batch_open(&b, COUNT, REQUESTS);                                                           \
+        RECEIVED;                                                                                  \
+        pki_mpi_begin_wait();                                                                      \
+        int result = PMPI_##NAME ARGS;                                                             \
+        pki_mpi_end_wait();                                                                        \
+        bool done = result == MPI_SUCCESS;                                                         \
+        CLOSE;                                                                                     \
+        pk_region_end(&region);                                                                    \
+        return result;                                                                             \
+    }
+
+#define ONE_STATUS status = batch_status(&b, status)
+#define STATUSES statuses = batch_statuses(&b, statuses)
+
+WAITING(Wait, (MPI_Request * request, MPI_Status *status), (request, status), 1, request,
+        ONE_STATUS, close_all(&b, done, request, status))
+WAITING(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status), 1,
+        request, ONE_STATUS, close_all(&b, done &&*flag, request, status))
+WAITING(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]),
+        (count, requests, statuses), count, requests, STATUSES,
+        close_all(&b, done, requests, statuses))
+WAITING(Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]),
+        (count, requests, flag, statuses), count, requests, STATUSES,
+        close_all(&b, done &&*flag, requests, statuses))
+WAITING(Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status),
+        (count, requests, index, status), count, requests, ONE_STATUS,
+        close_any(&b, done, index, requests, status))
+WAITING(Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status),
+        (count, requests, index, flag, status), count, requests, ONE_STATUS,
+        close_any(&b, done &&*flag, index, requests, status))
+WAITING(Waitsome, (int count, MPI_Request requests[], int *n, int indices[], MPI_Status statuses[]),
+        (count, requests, n, indices, statuses), count, requests, STATUSES,
+        close_some(&b, done, n, indices, requests, statuses))
+WAITING(Testsome, (int count, MPI_Request requests[], int *n, int indices[], MPI_Status statuses[]),
+        (count, requests, n, indices, statuses), count, requests, STATUSES,
+        close_some(&b, done, n, indices, requests, statuses))
+
+/* ---- starting them again, and giving them back ---- */
+
+PKI_MPI_CALL(Start)(MPI_Request *request)
+{
+    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Start");
+    if (!pki_mpi_is_on())
+        return PMPI_Start(request);
+    restart(pki_mpi_claim(*request));
+    pk_region_begin(&region);
+    pki_mpi_begin_wait();
+    int status = PMPI_Start(request);
+    pki_mpi_end_wait();
+    pk_region_end(&region);
+    return status;
+}
+
+PKI_MPI_CALL(Startall)(int count, MPI_Request requests[])
+{
+    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Startall");
+    if (!pki_mpi_is_on())
+        return PMPI_Startall(count, requests);
+    for (int i = 0; i < count; i++)
+        restart(pki_mpi_claim(requests[i]));
+    pk_region_begin(&region);
+    pki_mpi_begin_wait();
+    int status = PMPI_Startall(count, requests);
+    pki_mpi_end_wait();
+    pk_region_end(&region);
+    return status;
+}
+
+/* MPI will not report when it is complete, so it is over as far as this process knows. Also while
+ * perfkit is off: the handle may be another one's next. */
+PKI_MPI_CALL(Request_free)(MPI_Request *request)
+{
+    uint32_t i = pki_mpi_claim(*request);
+    int status = PMPI_Request_free(request);
+    if (status == MPI_SUCCESS)
+        drop(i);
+    else
+        pki_mpi_release(i, 0);
+    return status;
+}
+
+PKI_MPI_REGION_ONLY(Cancel, (MPI_Request * request), (request))

@@ -1,19 +1,20 @@
-#include "comm/mpi/session.h"
-
+/* lib/comm/mpi/session.c - the session that MPI's ranks have, which MPI it is, and the job's file
+ */
 #include <pk/private.h>
 #include <pk/session.h>
 
 #include <errno.h>
+#include <math.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "comm/mpi/clocks.h"
+#include "comm/mpi/entry.h"
 #include "comm/mpi/glue.h"
-#include "comm/mpi/job.h"
-#include "comm/mpi/stragglers.h"
 
 /* ---- variables that libpk_mpi itself reads ---- */
 
@@ -126,6 +127,321 @@ bool pki_mpi_check_library(void)
     return found == PKI_MPI_OTHER;
 }
 
+/* ---- waiting for other ranks, but not for ever ---- */
+
+#define PATIENCE_SECONDS 10 /* PK_MPI_PATIENCE */
+
+double pki_mpi_seconds(void)
+{
+    struct timespec now = {0, 0};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+const pki_mpi_pace pki_mpi_brisk = {3, 1 / 8., 50e-6, 2e-3},
+                   pki_mpi_idle = {0, 1 / 4., 1e-3, 16e-3};
+
+typedef struct waiting {
+    pki_mpi_pace pace;
+    double since, until;
+    int looks;
+} waiting;
+
+static waiting wait_for(pki_mpi_pace pace, double seconds)
+{
+    double now = pki_mpi_seconds();
+    return (waiting){pace, now, now + seconds, 0};
+}
+
+/* Before the next look. False: it is too late for one. */
+static bool sleep_a_little(waiting *w)
+{
+    double now = pki_mpi_seconds();
+    if (now > w->until)
+        return false;
+    if (w->looks++ < w->pace.looks) {
+        sched_yield();
+        return true;
+    }
+    double nap = fmin(fmax((now - w->since) * w->pace.share, w->pace.least), w->pace.most);
+    nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * nap)}, NULL);
+    return true;
+}
+
+bool pki_mpi_wait(MPI_Request *request, MPI_Status *status, double seconds)
+{
+    waiting w = wait_for(pki_mpi_brisk, seconds);
+    int there = 0;
+    while (PMPI_Test(request, &there, status) == MPI_SUCCESS)
+        if (there || !sleep_a_little(&w))
+            return there;
+    return false;
+}
+
+bool pki_mpi_wait_for(int from, int tag, MPI_Message *message, MPI_Status *status,
+                      pki_mpi_pace pace, double seconds)
+{
+    waiting w = wait_for(pace, seconds);
+    int there = 0;
+    while (PMPI_Improbe(from, tag, MPI_COMM_WORLD, &there, message, status) == MPI_SUCCESS)
+        if (there || !sleep_a_little(&w))
+            return there;
+    return false;
+}
+
+double pki_mpi_patience(void)
+{
+    static const pki_mpi_setting setting = {"PK_MPI_PATIENCE", 0, 86400, PATIENCE_SECONDS};
+    return (double)pki_mpi_setting_of(&setting);
+}
+
+/* ---- have all ranks come to MPI_Finalize? ---- */
+
+/* Only then may a rank send another one a message over MPI_COMM_WORLD: one that is still in the
+ * program may receive with MPI_ANY_SOURCE and MPI_ANY_TAG. The answer goes by collectives, which
+ * no receive of the program's can match. Ranks that were asked for a file of the job call this,
+ * others do not, so it may be that some never come. */
+
+typedef enum meeting {
+    NOT_ALL, /* or not in time */
+    NOBODY,  /* all are there, but rank 0 has nothing to write */
+    ALL,
+} meeting;
+
+#define SAVE_AFTER_SECONDS 1.0
+#define MARGIN_SECONDS 5.0 /* for rank 0's word to arrive */
+
+/* MPI cannot call a collective off, so what one reads and writes stays. */
+static int64_t my_arrival, first_arrival; /* CLOCK_REALTIME, ns: they come from several nodes */
+static char meet_word;
+
+static int64_t real_time(void)
+{
+    struct timespec now = {0, 0};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static double meet_most(double seconds)
+{
+    return seconds + fmin(seconds, MARGIN_SECONDS);
+}
+
+static bool wait_and_save(MPI_Request *request, double seconds)
+{
+    double grace = fmin(seconds, SAVE_AFTER_SECONDS);
+    if (pki_mpi_wait(request, MPI_STATUS_IGNORE, grace))
+        return true;
+    pk_job_save_();
+    return pki_mpi_wait(request, MPI_STATUS_IGNORE, seconds - grace);
+}
+
+/* ---- they meet: rank 0 decides ---- */
+
+/* Whoever came first still waits, unless that is too long ago already. */
+static meeting meet_decide(MPI_Request *came, bool writes, double seconds)
+{
+    if (!wait_and_save(came, seconds) || 1e-9 * (double)(real_time() - first_arrival) > seconds)
+        return NOT_ALL;
+    return writes ? ALL : NOBODY;
+}
+
+/* To each by itself, so that nobody needs to be awake to pass it on. */
+static void send_to_all(meeting met, int ranks)
+{
+    int *counts = calloc((size_t)ranks, 2 * sizeof *counts + 1);
+    MPI_Request sent;
+    if (!counts)
+        return;
+    int *places = counts + ranks;
+    char *words = (char *)(places + ranks);
+    for (int to = 1; to < ranks; to++) {
+        counts[to] = 1;
+        places[to] = to;
+        words[to] = (char)met;
+    }
+    if (PMPI_Iscatterv(words, counts, places, MPI_CHAR, &meet_word, 0, MPI_CHAR, 0, MPI_COMM_WORLD,
+                       &sent) != MPI_SUCCESS ||
+        pki_mpi_wait(&sent, MPI_STATUS_IGNORE, MARGIN_SECONDS))
+        free(counts);
+}
+
+/* ---- they meet: the others ---- */
+
+static meeting receive(MPI_Request *came, double seconds)
+{
+    MPI_Request answer;
+    if (PMPI_Iscatterv(NULL, NULL, NULL, MPI_CHAR, &meet_word, 1, MPI_CHAR, 0, MPI_COMM_WORLD,
+                       &answer) != MPI_SUCCESS ||
+        !wait_and_save(&answer, meet_most(seconds)) ||
+        !pki_mpi_wait(came, MPI_STATUS_IGNORE, meet_word == NOT_ALL ? 0 : MARGIN_SECONDS))
+        return NOT_ALL;
+    return (meeting)meet_word;
+}
+
+/* On rank 0, and all that it reaches in time, the same. writes: matters on rank 0. It takes no
+ * longer than meet_most(seconds); who has waited for a second saves its part (pk_job_save_). */
+static meeting meet(int rank, int ranks, bool writes, double seconds)
+{
+    MPI_Request came;
+    my_arrival = real_time();
+    if (ranks == 1)
+        return writes ? ALL : NOBODY;
+    if (PMPI_Ireduce(&my_arrival, &first_arrival, 1, MPI_INT64_T, MPI_MIN, 0, MPI_COMM_WORLD,
+                     &came) != MPI_SUCCESS)
+        return NOT_ALL;
+    if (rank != 0)
+        return receive(&came, seconds);
+    meeting met = meet_decide(&came, writes, seconds);
+    send_to_all(met, ranks);
+    return met;
+}
+
+/* ---- the job's file ---- */
+
+/* job_path: one file with the reports of all ranks, gathered in MPI_Finalize and written by rank 0,
+ * for `pk job`.
+ *
+ * A rank that stops its session before MPI_Finalize keeps its part until then, since only there are
+ * all ranks sure to come by; of a session that is open then the part is what it has so far. Who was
+ * asked, by its session's options or by the environment, waits until rank 0 says that all have come
+ * (above); then the parts go to rank 0 (gather.c), which writes one behind the other as they come,
+ * and tells the others when they are in the file. Who is not there within PK_MPI_PATIENCE costs no
+ * more than its own part: each rank that has waited for a second leaves its part in a file, should
+ * the job be killed meanwhile, and in the end rank 0 makes the job's file of those that are there.
+ * Who was not asked does nothing.
+ */
+
+static double patience;
+static bool begun;
+
+static void job_begin(void)
+{
+    int ranks = 0;
+    if (begun || PMPI_Comm_size(MPI_COMM_WORLD, &ranks) != MPI_SUCCESS)
+        return;
+    begun = true;
+    patience = pki_mpi_patience();
+    if (patience > 0)
+        pk_job_hold_((uint32_t)ranks);
+}
+
+/* ---- the file, by rank 0 ---- */
+
+static bool complain(void)
+{
+    char line[400];
+    snprintf(line, sizeof line, "there is no file of the job: %.300s", pk_error_message());
+    pk_log_(PK_LOG_ERROR, line);
+    pk_say_(0, line);
+    return false;
+}
+
+/* Ranks' parts, one after the other. */
+typedef struct writing {
+    bool *added; /* by rank; NULL: without memory */
+    int ranks;
+} writing;
+
+static void add_part(void *user, int32_t rank, const char *text, size_t bytes)
+{
+    writing *w = user;
+    bool added = pk_job_file_add_(text, bytes) == PK_OK;
+    if (w->added && rank >= 0 && rank < w->ranks)
+        w->added[rank] = added;
+}
+
+/* ---- all ranks are there ---- */
+
+/* Who is not in the file keeps its part. */
+static bool gather(const pk_job_part_ *part, int rank, int ranks)
+{
+    pki_mpi_gathered g = {.rank = rank, .ranks = ranks};
+    writing w = {.ranks = ranks};
+    if (rank == 0) {
+        w.added = calloc((size_t)ranks, sizeof *w.added);
+        pk_job_file_begin_(part->path); /* what fails is answered at the end */
+    }
+    pki_mpi_gather(&g, part->text, part->bytes, patience, add_part, &w);
+    if (rank == 0 && pk_job_file_end_(1) != PK_OK && !complain() && w.added)
+        memset(w.added, 0, (size_t)ranks * sizeof *w.added);
+    bool done = pki_mpi_gathered_answer(&g, w.added, patience);
+    pki_mpi_gathered_finish(&g);
+    return done;
+}
+
+/* ---- some are not ---- */
+
+/* The ranks that wait have left their files (pk_job_save_). These stay: whoever comes yet, and
+ * `pk job` of their folder, find them. */
+static void write_left(const pk_job_part_ *part, int ranks)
+{
+    uint32_t added = 0;
+    pk_job_file_begin_(part->path);
+    for (int rank = 0; rank < ranks; rank++)
+        added += pk_job_file_add_left_(rank);
+    if (pk_job_file_end_(added > 0) != PK_OK)
+        complain();
+}
+
+static void miss(const pk_job_part_ *part, int rank, int ranks)
+{
+    char line[200];
+    snprintf(line, sizeof line,
+             "not all ranks have come to MPI_Finalize in time (PK_MPI_PATIENCE is %.0f s): their"
+             " parts of the job's file are left in files of their own",
+             patience);
+    pk_log_(PK_LOG_WARNING, line);
+    pk_job_save_(); /* if it is the late one itself, it has not waited */
+    if (rank == 0)
+        write_left(part, ranks);
+}
+
+/* ---- who takes part ---- */
+
+/* Launchers give all ranks the same environment, so who is asked by it expects the others, also
+ * where its own session never began. */
+static bool is_requested(bool there)
+{
+    return there || pki_mpi_text_of("PK_JOB_PATH");
+}
+
+static bool meet_and_gather(pk_job_part_ *part)
+{
+    int ranks = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &part->rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    bool there = pk_job_take_(part);
+    if (!is_requested(there))
+        return false;
+    meeting met = meet(part->rank, ranks, there, patience);
+    if (met == NOT_ALL && there)
+        miss(part, part->rank, ranks);
+    return met == ALL && gather(part, part->rank, ranks);
+}
+
+static void job_end(void)
+{
+    pk_job_part_ part = {.size = sizeof part};
+    MPI_Errhandler programs;
+    if (!begun || patience <= 0)
+        return;
+    PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &programs);
+    PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    bool gathered = meet_and_gather(&part);
+    PMPI_Comm_set_errhandler(MPI_COMM_WORLD, programs);
+    PMPI_Errhandler_free(&programs);
+    pk_job_leave_(gathered);
+    pk_job_hold_(0);
+}
+
+/* In MPI_Abort: nobody gathers anything. */
+static void job_abort(void)
+{
+    pk_job_leave_(0);
+    pk_job_hold_(0);
+}
+
 /* ---- the beginning and the end of MPI ---- */
 
 /* PK_MPI_START=1 makes MPI_Init start perfkit, with PK_TRACE_PATH and its like, and MPI_Finalize
@@ -165,7 +481,7 @@ static void finish(void)
         pk_region_end(&region);                                                                    \
         if (status == MPI_SUCCESS) {                                                               \
             start();                                                                               \
-            pki_mpi_job_begin();                                                                   \
+            job_begin();                                                                           \
             pki_mpi_clocks_begin();                                                                \
             pki_mpi_stragglers_begin();                                                            \
         }                                                                                          \
@@ -182,7 +498,7 @@ PKI_MPI_CALL(Finalize)(void)
     pki_mpi_stragglers_end();
     pki_mpi_clocks_end();
     finish();
-    pki_mpi_job_end();
+    job_end();
     pk_region_begin(&region);
     int status = PMPI_Finalize();
     pk_region_end(&region);
@@ -192,6 +508,6 @@ PKI_MPI_CALL(Finalize)(void)
 PKI_MPI_CALL(Abort)(MPI_Comm comm, int code)
 {
     finish();
-    pki_mpi_job_abort();
+    job_abort();
     return PMPI_Abort(comm, code);
 }

@@ -1,21 +1,14 @@
-/* lib/comm/mpi/collectives.h - the collectives of MPI: what each moves, by the rules of pk/comm.h.
- * The one place that knows; collective.c and icollective.c make the functions.
- *
- * X(name, name of the twin that returns at once, parameters, arguments, operation, root, amount)
- *
- * The expressions may use the parameters, and `at`, which is what is known of the communicator.
- */
-#pragma once
+/* lib/comm/mpi/collectives.c - the collectives of MPI: what each moves, by the rules of pk/comm.h
+ * (the one place that knows), and the two functions that it is. */
+#include "comm/mpi/glue.h"
 
-#include "comm/mpi/amount.h"
+/* ---- words of the table ---- */
 
 /* MPI's own numbers are below 0: MPI_ROOT, MPI_PROC_NULL. */
-static inline int32_t pki_mpi_peer_of(int root)
+static int32_t peer_of(int root)
 {
     return root < 0 ? -1 : root;
 }
-
-/* ---- words of the table ---- */
 
 #define OF(count, type) pki_mpi_amount_of(count, type)
 
@@ -47,7 +40,12 @@ static inline int32_t pki_mpi_peer_of(int root)
     void *recvbuf, const int recvcounts[], const int displs[], const MPI_Datatype recvtypes[]
 #define REDUCED const void *sendbuf, void *recvbuf, int count, MPI_Datatype type, MPI_Op op
 
-#define PKI_MPI_COLLECTIVES(X)                                                                     \
+/* ---- the table ---- */
+
+/* X(name, name of the twin that returns at once, parameters, arguments, operation, root, amount)
+ *
+ * The expressions may use the parameters, and `at`, which is what is known of the communicator. */
+#define COLLECTIVES(X)                                                                             \
     X(Barrier, Ibarrier, (MPI_Comm comm), (comm), PK_COMM_OP_BARRIER, -1, OF(0, MPI_BYTE))         \
     X(Bcast, Ibcast, (void *buf, int count, MPI_Datatype type, int root, MPI_Comm comm),           \
       (buf, count, type, root, comm), PK_COMM_OP_BROADCAST, root,                                  \
@@ -107,3 +105,57 @@ static inline int32_t pki_mpi_peer_of(int root)
       PK_COMM_OP_ALL_TO_ALL, -1,                                                                   \
       sendbuf == MPI_IN_PLACE ? pki_mpi_share_of_each(recvcounts, recvtypes, at->others)           \
                               : pki_mpi_share_of_each(sendcounts, sendtypes, at->others))
+
+/* ---- that return when they are done: each call is a region which is that operation ---- */
+
+/* Does nobody leave it before all have come? With nothing to move an MPI need not wait; and all
+ * ranks have to say the same of the same call. */
+#define ALL_WAIT(OP, COUNT)                                                                        \
+    ((OP) == PK_COMM_OP_BARRIER || ((OP) == PK_COMM_OP_ALL_REDUCE && (COUNT) > 0))
+
+#define BLOCKING(NAME, INAME, PARAMS, ARGS, OP, ROOT, AMOUNT)                                      \
+    PKI_MPI_CALL(NAME) PARAMS                                                                      \
+    {                                                                                              \
+        static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
+        if (!pki_mpi_is_on())                                                                      \
+            return PMPI_##NAME ARGS;                                                               \
+        const pki_mpi_comm *at = pki_mpi_comm_of(comm);                                            \
+        pki_mpi_amount amount = at ? AMOUNT : OF(0, MPI_BYTE);                                     \
+        if (ALL_WAIT(OP, amount.count))                                                            \
+            pki_mpi_clocks_meet(comm);                                                             \
+        pk_region_begin(&region);                                                                  \
+        if (at)                                                                                    \
+            pk_comm_call(&region, at->collective, OP, amount.type, amount.count, peer_of(ROOT));   \
+        pki_mpi_begin_wait();                                                                      \
+        int status = PMPI_##NAME ARGS;                                                             \
+        pki_mpi_end_wait();                                                                        \
+        pk_region_end(&region);                                                                    \
+        return status;                                                                             \
+    }
+
+COLLECTIVES(BLOCKING)
+
+/* ---- that go on when the call has returned: a request, complete when MPI says so ---- */
+
+/* The operation starts outside the call's own region: it belongs to the program's around it. */
+#define AT_ONCE(NAME, INAME, PARAMS, ARGS, OP, ROOT, AMOUNT)                                       \
+    PKI_MPI_CALL(INAME)(PKI_MPI_LIST PARAMS, MPI_Request * request)                                \
+    {                                                                                              \
+        static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #INAME);                            \
+        if (!pki_mpi_is_on())                                                                      \
+            return PMPI_##INAME(PKI_MPI_LIST ARGS, request);                                       \
+        const pki_mpi_comm *at = pki_mpi_comm_of(comm);                                            \
+        pki_mpi_operation operation = {0};                                                         \
+        if (at)                                                                                    \
+            operation = (pki_mpi_operation){at->collective, OP, AMOUNT, peer_of(ROOT), -1};        \
+        pk_comm_request started = pki_mpi_start(&operation);                                       \
+        pk_region_begin(&region);                                                                  \
+        pki_mpi_begin_wait();                                                                      \
+        int status = PMPI_##INAME(PKI_MPI_LIST ARGS, request);                                     \
+        pki_mpi_end_wait();                                                                        \
+        pki_mpi_follow(status, request, &operation, &started);                                     \
+        pk_region_end(&region);                                                                    \
+        return status;                                                                             \
+    }
+
+COLLECTIVES(AT_ONCE)
