@@ -72,7 +72,7 @@ typedef struct pki_activity {
     uint32_t grid[3], block[3], registers, shared_bytes; /* PKI_ACTIVITY_KERNEL */
     uint64_t graph, graph_node;                          /* 0: not of a graph */
     const struct pki_operation
-        *operation;               /* on a communicator (comm/model/operation.h); NULL: none */
+        *operation;               /* on a communicator (comm/model/communicator.h); NULL: none */
     const pki_activity_arg *args; /* more of them */
     size_t arg_count;
 } pki_activity;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "comm/model/operation.h"
+#include "comm/model/communicator.h"
 #include "core/activity.h"
 #include "core/arena.h"
 #include "core/record.h"

@@ -10,7 +10,7 @@
 #include <pk/comm.h>
 
 #include "base/memory.h"
-#include "comm/model/operation.h"
+#include "comm/model/communicator.h"
 #include "out/file.h"
 
 /* ---- what ranks did together ---- */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/model/operation.h"
+#include "comm/model/communicator.h"
 #include "measure/costs/sums.h"
 #include "measure/shape_words.h"
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/compiler.h"
-#include "comm/model/operation.h"
+#include "comm/model/communicator.h"
 #include "core/names.h"
 #include "out/chrome/chrome.h"
 #include "out/chrome/events.h"

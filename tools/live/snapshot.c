@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "comm/model/operation.h"
+#include "comm/model/communicator.h"
 #include "live/live.h"
 #include "stats/tally.h"
 

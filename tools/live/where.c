@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/model/operation.h"
+#include "comm/model/communicator.h"
 #include "command.h"
 #include "live/live.h"
 #include "measure/figure.h"

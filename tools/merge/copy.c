@@ -9,7 +9,7 @@
 
 #include "base/compiler.h"
 #include "base/text.h"
-#include "comm/model/operation.h"
+#include "comm/model/communicator.h"
 #include "memory.h"
 #include "merge/merge.h"
 #include "out/emit.h"

@@ -11,7 +11,7 @@
 
 #include "base/compiler.h"
 #include "base/text.h"
-#include "comm/model/operation.h"
+#include "comm/model/communicator.h"
 #include "files.h"
 #include "memory.h"
 #include "out/columns.h"

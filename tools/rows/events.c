@@ -7,7 +7,6 @@
 #include "base/compiler.h"
 #include "comm/figures/figures.h"
 #include "comm/model/communicator.h"
-#include "comm/model/operation.h"
 #include "memory.h"
 #include "rows/rows.h"
 #include "trace/trace.h"

@@ -8,7 +8,7 @@
 
 #include "base/compiler.h"
 #include "base/memory.h"
-#include "comm/model/operation.h"
+#include "comm/model/communicator.h"
 #include "core/record.h"
 #include "measure/steps/steps.h"
 #include "measure/summary.h"

@@ -1,18 +1,87 @@
 #include "comm/model/communicator.h"
 
+#include <pk/private.h>
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
+#include "core/join.h"
 #include "core/names.h"
+#include "core/thin.h"
 #include "core/thread.h"
+
+/* ---- an operation on a communicator ---- */
+
+uint32_t pki_comm_type_bytes(uint32_t type)
+{
+    static const uint8_t bytes[] = {
+#define TYPE_BYTES(code, value, n, name) [value] = (n),
+        PK_COMM_TYPE_LIST(TYPE_BYTES)
+#undef TYPE_BYTES
+    };
+    return type < PKI_COUNT_OF(bytes) ? bytes[type] : 1;
+}
+
+const char *pki_comm_type_name(uint32_t type)
+{
+    static const char *const names[] = {
+#define TYPE_NAME(code, value, n, name) [value] = (name),
+        PK_COMM_TYPE_LIST(TYPE_NAME)
+#undef TYPE_NAME
+    };
+    return type < PKI_COUNT_OF(names) ? names[type] : "Byte";
+}
+
+const char *pki_comm_op_name(uint32_t op)
+{
+    static const char *const names[] = {
+#define OP_NAME(code, value, name) [value] = (name),
+        PK_COMM_OP_LIST(OP_NAME)
+#undef OP_NAME
+    };
+    return op < PKI_COUNT_OF(names) ? names[op] : "other";
+}
+
+pk_comm_op pki_comm_op_named(const char *name)
+{
+#define OP_NAMED(code, value, text)                                                                \
+    if (strcmp(name, text) == 0)                                                                   \
+        return code;
+    PK_COMM_OP_LIST(OP_NAMED)
+#undef OP_NAMED
+    return PK_COMM_OP_OTHER;
+}
+
+uint64_t pki_comm_elements_in(uint32_t op, uint64_t n, uint64_t ranks)
+{
+    bool all =
+        op == PK_COMM_OP_REDUCE_SCATTER || op == PK_COMM_OP_ALL_TO_ALL || op == PK_COMM_OP_SCATTER;
+    return op == PK_COMM_OP_RECV ? 0 : all ? n * ranks : n;
+}
+
+uint64_t pki_comm_elements_out(uint32_t op, uint64_t n, uint64_t ranks)
+{
+    bool all =
+        op == PK_COMM_OP_ALL_GATHER || op == PK_COMM_OP_ALL_TO_ALL || op == PK_COMM_OP_GATHER;
+    return op == PK_COMM_OP_SEND ? 0 : all ? n * ranks : n;
+}
+
+bool pki_operation_has_peer(uint32_t op)
+{
+    return op == PK_COMM_OP_BROADCAST || op == PK_COMM_OP_REDUCE || op == PK_COMM_OP_GATHER ||
+           op == PK_COMM_OP_SCATTER || op == PK_COMM_OP_SEND || op == PK_COMM_OP_RECV ||
+           op == PK_COMM_OP_SEND_RECV;
+}
+
+/* ---- communicators, for the process's life, and how far each has come ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pk_comm *comms[PKI_COMMS_MAX];
 uint32_t pki_comms_wrapped;
-static uint32_t count;                  /* grows under the lock */
+static uint32_t made;                   /* grows under the lock */
 static uint16_t by_name[PKI_NAMES_MAX]; /* index + 1 */
 static pk_comm too_many = {.index = PKI_COMMS_MAX - 1,
                            .name = PKI_NAME_TOO_MANY,
@@ -47,7 +116,7 @@ static bool is_like(const pk_comm *a, const pk_comm *b)
 /* A loop that makes and frees communicators makes one row of the report, not thousands. */
 static pk_comm *find_freed(const pk_comm *wanted)
 {
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < made; i++)
         if (comms[i]->gone && is_like(comms[i], wanted))
             return comms[i];
     return NULL;
@@ -56,7 +125,7 @@ static pk_comm *find_freed(const pk_comm *wanted)
 static uint32_t count_titles(const pk_comm *wanted)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < made; i++)
         n += strcmp(comms[i]->title, wanted->title) == 0;
     return n;
 }
@@ -76,21 +145,21 @@ static uint32_t name_of(const pk_comm *c)
 
 static pk_comm *make(const pk_comm *wanted)
 {
-    if (count >= PKI_COMMS_MAX - 1)
+    if (made >= PKI_COMMS_MAX - 1)
         return NULL;
     pk_comm *c = malloc(sizeof *c);
     if (!c)
         return NULL;
     *c = *wanted;
     c->name = name_of(c);
-    c->index = count;
+    c->index = made;
     if (c->name == PKI_NAME_TOO_MANY) {
         free(c);
         return NULL;
     }
-    pki_store_release(&comms[count], c); /* pairs with the acquire in pki_comm_at */
-    pki_store_release(&by_name[c->name], (uint16_t)(count + 1));
-    count++;
+    pki_store_release(&comms[made], c); /* pairs with the acquire in pki_comm_at */
+    pki_store_release(&by_name[c->name], (uint16_t)(made + 1));
+    made++;
     return c;
 }
 
@@ -286,4 +355,158 @@ void pki_comm_abandon(pk_comm *comm)
 {
     pki_store(&comm->given_up, 1u);
     __atomic_sub_fetch(&comm->flow, PKI_COMM_FLYING, __ATOMIC_RELAXED);
+}
+
+/* ---- pk/comm.h: operations on communicators, from the thread that makes them ---- */
+
+static uint64_t bytes_of(pk_comm_type type, uint64_t count)
+{
+    return count * pki_comm_type_bytes((uint32_t)type);
+}
+
+/* In a request with a tag it stands where the low half of the sequence number, which the request
+ * has whole, is without. */
+#define TAGGED 1u
+_Static_assert((PKI_PAYLOAD_OPERATION & TAGGED) == 0, "a bit of the payload's type is free");
+
+static uint64_t with_half(uint64_t extra, uint32_t half)
+{
+    return (extra & ~(uint64_t)UINT32_MAX) | half;
+}
+
+/* Makes the request's payload one of a record; PKI_TAGGED and its tag, or 0. */
+static uint64_t remove_tag(pk_comm_request *request)
+{
+    uint64_t tag = request->what & TAGGED ? PKI_TAGGED | (uint32_t)request->extra : 0;
+    if (tag)
+        request->extra = with_half(request->extra, (uint32_t)request->sequence);
+    request->what &= ~(uint64_t)TAGGED;
+    return tag;
+}
+
+static void set_tag(pk_comm_request *request, uint64_t tag)
+{
+    if (!(tag & PKI_TAGGED))
+        return;
+    request->extra = with_half(request->extra, (uint32_t)tag);
+    request->what |= TAGGED;
+}
+
+/* A region is one operation: a second call in it replaces the first one, which is then over. */
+void pk_comm_call_on_(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_type type,
+                      uint64_t count, int32_t peer)
+{
+    uint32_t parent;
+    uint64_t sequence;
+    pki_work *work = comm ? pki_region_work(region, &parent) : NULL;
+    pki_thin_never(region);
+    if (!work)
+        return;
+    if (pki_is_operation(work->payload_type))
+        pki_comm_complete(work->payload_type, work->payload);
+    pki_comm_payload payload = pki_comm_enqueue(comm, op, type, peer, parent, &sequence);
+    pki_bump(&work->bytes, bytes_of(type, count));
+    pki_store(&work->payload, payload.extra);
+    pki_store(&work->payload_type, payload.what);
+    pki_store(&work->tag, (uint64_t)0);
+}
+
+void pk_comm_border_on_(int to_wait)
+{
+    if (!pki_enter())
+        return;
+    pki_thread *t = pki_thread_joined();
+    if (t)
+        pki_ready_border(&t->registry->ready, t, to_wait);
+    pki_leave();
+}
+
+void pk_comm_set_tag_on_(pk_region *region, int32_t tag)
+{
+    uint32_t parent;
+    pki_work *work = tag >= 0 ? pki_region_work(region, &parent) : NULL;
+    if (work && pki_is_operation(pki_load(&work->payload_type)))
+        pki_store(&work->tag, PKI_TAGGED | (uint32_t)tag);
+}
+
+static void begin_request(pk_comm_request *request, const pki_thread *t, pk_comm *comm,
+                          pk_comm_op op, pk_comm_type type, int32_t peer)
+{
+    uint32_t parent = pki_open_region(t);
+    pki_comm_payload payload = pki_comm_enqueue(comm, op, type, peer, parent, &request->sequence);
+    request->comm = comm;
+    request->start = pki_ticks(t->monotonic);
+    request->what = payload.what;
+    request->extra = payload.extra;
+}
+
+pk_comm_request pk_comm_start_on_(pk_comm *comm, pk_comm_op op, pk_comm_type type, uint64_t count,
+                                  int32_t peer)
+{
+    pk_comm_request request = {0};
+    if (!comm)
+        return request;
+    if (!pki_enter()) {
+        pki_registry_refuse_point();
+        return request;
+    }
+    pki_thread *t = pki_thread_join();
+    if (t) {
+        begin_request(&request, t, comm, op, type, peer);
+        request.bytes = bytes_of(type, count);
+    }
+    pki_leave();
+    return request;
+}
+
+void pk_comm_correct_on_(pk_comm_request *request, uint64_t bytes, int32_t peer)
+{
+    uint64_t tag = remove_tag(request);
+    pki_comm_fields fields = pki_comm_unpack(request->what, request->extra);
+    fields.peer = peer;
+    request->bytes = bytes;
+    request->what = pki_comm_pack(&fields).what;
+    set_tag(request, tag);
+}
+
+void pk_comm_set_request_tag_on_(pk_comm_request *request, int32_t tag)
+{
+    if (tag < 0)
+        return;
+    remove_tag(request);
+    set_tag(request, PKI_TAGGED | (uint32_t)tag);
+}
+
+/* What began in an earlier session is complete, but nobody's to record. */
+static bool is_of_session(const pki_thread *t, const pk_comm_request *request)
+{
+    return (int64_t)(request->start - t->registry->arena->header->clock.first.ticks) >= 0;
+}
+
+static void record(const pk_comm_request *request, uint64_t tag, uint64_t waited_ns)
+{
+    pki_thread *t = pki_thread_join();
+    if (!t || !is_of_session(t, request))
+        return;
+    uint32_t parent = pki_comm_unpack(request->what, request->extra).parent;
+    uint64_t ticks = pki_not_negative(pki_ticks(t->monotonic) - request->start);
+    pki_record records[2] = {
+        {request->start, ticks, PKI_WHAT(parent, PKI_RECORD_OPERATION, 0), waited_ns},
+        {request->bytes, tag, request->what, request->extra}};
+    pki_push_point(t, records, 2);
+}
+
+void pk_comm_finish_on_(pk_comm_request *request, uint64_t waited_ns)
+{
+    uint64_t tag = remove_tag(request);
+    pki_comm_complete(request->what, request->extra);
+    if (!pki_load(&pk_gate_)) {
+        /* nobody's to record */
+    } else if (pki_enter()) {
+        record(request, tag, waited_ns);
+        pki_leave();
+    } else {
+        pki_registry_refuse_point();
+    }
+    *request = (pk_comm_request){0};
 }

@@ -9,7 +9,7 @@
 #include "base/compiler.h"
 #include "base/memory.h"
 #include "comm/figures/figures.h"
-#include "comm/model/operation.h"
+#include "comm/model/communicator.h"
 #include "job/clocks.h"
 
 /* ---- the ranks' moments on one time axis ---- */

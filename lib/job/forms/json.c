@@ -5,7 +5,6 @@
 
 #include "base/compiler.h"
 #include "comm/model/communicator.h"
-#include "comm/model/operation.h"
 #include "job/figures/figures.h"
 #include "job/verdicts/verdicts.h"
 #include "out/json_write.h"

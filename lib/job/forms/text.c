@@ -8,7 +8,6 @@
 #include "base/compiler.h"
 #include "base/memory.h"
 #include "comm/model/communicator.h"
-#include "comm/model/operation.h"
 #include "job/figures/figures.h"
 #include "job/verdicts/verdicts.h"
 #include "measure/figure.h"

@@ -12,7 +12,7 @@
 #include "base/compiler.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "comm/model/operation.h"
+#include "comm/model/communicator.h"
 #include "core/names.h"
 #include "core/thread.h"
 #include "out/chrome/events.h"

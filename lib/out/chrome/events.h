@@ -1,7 +1,7 @@
 /* lib/out/chrome/events.h - events of devices, operations, spans and requests */
 #pragma once
 
-#include "comm/model/operation.h"
+#include "comm/model/communicator.h"
 #include "core/activity.h"
 #include "core/arena.h"
 #include "out/chrome/chrome.h"

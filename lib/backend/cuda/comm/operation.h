@@ -1,6 +1,6 @@
 /* lib/backend/cuda/comm/operation.h - what a communicator does between the two events of a pair.
  *
- * The payload (lib/comm/model/operation.h) lies beside the pair: its thread writes it before it
+ * The payload (lib/comm/model/communicator.h) lies beside the pair: its thread writes it before it
  * leaves the mark of the begin, the collector reads it behind it. What a group did is more than one
  * word: the pair has the first part, which names the next. Parts come from a list without a lock
  * like the pairs' (cuda/lane.h), and go back with their pair.
