@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/plugin/callbacks.h"
+#include "comm/plugin/plugin.h"
 #include "base/clock.h"
 #include "harness.h"
 

@@ -53,7 +53,7 @@ def place(path):
 
 
 def library(path):
-    """cupti for lib/backend/cupti/records.c, plugin for lib/comm/plugin/pool.c, none for lib/backend/none.h: a
+    """cupti for lib/backend/cupti/records.c, plugin for lib/comm/plugin/callbacks.c, none for lib/backend/none.h: a
     backend is a folder."""
     return path.split(os.sep)[2].removesuffix(".h")
 

@@ -4,9 +4,7 @@
 #include "../kit/rounds.h"
 #include "session.h"
 
-#include "comm/plugin/callbacks.h"
 #include "comm/plugin/plugin.h"
-#include "comm/plugin/nodes.h"
 
 static void *context;
 static int mask;

@@ -1,12 +1,14 @@
-/* lib/comm/plugin/assemble.c - the collector: which event belongs to which, and when an operation
- * is over */
-#include "comm/plugin/abi.h"
-#include "comm/plugin/callbacks.h"
-#include "comm/plugin/contexts.h"
-#include "comm/plugin/nodes.h"
+/* lib/comm/plugin/assemble.c - the collector: which event belongs to which, and when an
+ * operation is over */
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/plugin/plugin.h"
 #include "session/activity.h"
 
 /* ---- what NCCL reports of a task's children ---- */
+
+#define TASKS (PKI_NCCL_COLL | PKI_NCCL_P2P | PKI_NCCL_CE_COLL)
 
 /* The network's operations with their steps, and kernels by channel. Each adds what it did to its
  * parent, and its place is free. */
@@ -61,7 +63,7 @@ static void step_ends(pki_nccl_node *n)
 static void proxy_ends(pki_nccl_node *n)
 {
     const pki_nccl_event *e = pki_nccl_event_of(n->handle);
-    pki_nccl_node *task = parent_of(n, PKI_NCCL_TASKS);
+    pki_nccl_node *task = parent_of(n, TASKS);
     pki_nccl_communicator *t = pki_nccl_communicator_of(n->context);
     n->bytes = n->bytes ? n->bytes : pki_load(&e->moved);
     if (t)
@@ -76,7 +78,7 @@ static void proxy_ends(pki_nccl_node *n)
 static void kernel_ends(pki_nccl_node *n)
 {
     const pki_nccl_event *e = pki_nccl_event_of(n->handle);
-    pki_nccl_node *task = parent_of(n, PKI_NCCL_TASKS);
+    pki_nccl_node *task = parent_of(n, TASKS);
     pki_nccl_communicator *t = pki_nccl_communicator_of(n->context);
     uint64_t first = e->timer, last = pki_load(&e->stop_timer);
     if (t)
@@ -97,7 +99,7 @@ static void pki_nccl_child_seen(pki_nccl_node *n, bool open)
 {
     pki_nccl_node *p = parent_of(n, n->type == PKI_NCCL_NET          ? PKI_NCCL_PROXY_STEP
                                     : n->type == PKI_NCCL_PROXY_STEP ? PKI_NCCL_PROXY_OP
-                                                                     : PKI_NCCL_TASKS);
+                                                                     : TASKS);
     pki_nccl_communicator *t = pki_nccl_communicator_of(n->context);
     if (t && n->type == PKI_NCCL_PROXY_OP)
         t->proxies = true;
@@ -106,7 +108,7 @@ static void pki_nccl_child_seen(pki_nccl_node *n, bool open)
     if (!p)
         return;
     p->open += open;
-    if (p->type & PKI_NCCL_TASKS)
+    if (p->type & TASKS)
         mark_started(p);
 }
 
@@ -131,7 +133,7 @@ static bool pki_nccl_child_ends(pki_nccl_node *n)
     }
 }
 
-/* ---- the collector: which event belongs to which, and when an operation is over ---- */
+/* ---- which event belongs to which, and when an operation is over ---- */
 
 /* A collective comes in pieces: the call (version 5 on), the task that NCCL made of it, and its
  * children on the proxy's thread: operations of the network with their steps, kernels by channel.
@@ -232,7 +234,7 @@ static void begin(pki_nccl_node *n)
     if (n->met)
         return;
     n->met = true;
-    if (n->type & PKI_NCCL_TASKS)
+    if (n->type & TASKS)
         begin_task(n);
     else if ((n->type & CALLS) && !(n->flags & PKI_NCCL_CAPTURED))
         queue(n);
@@ -362,7 +364,7 @@ static unsigned level_of(uint32_t type)
     return type == PKI_NCCL_NET                              ? 0
            : type == PKI_NCCL_PROXY_STEP                     ? 1
            : type & (PKI_NCCL_PROXY_OP | PKI_NCCL_KERNEL_CH) ? 2
-           : type & PKI_NCCL_TASKS                           ? 3
+           : type & TASKS                                    ? 3
                                                              : 4;
 }
 
@@ -384,7 +386,7 @@ static void begin_all(const pki_nccl_item *items, uint32_t count, bool calls)
 static void abandon(pki_nccl_node *n)
 {
     n->stop = PKI_MAX(pki_activity_ticks(), n->start);
-    if ((n->type & PKI_NCCL_TASKS) && !n->over)
+    if ((n->type & TASKS) && !n->over)
         emit(n, true);
     n->over = true;
     pki_nccl_retire(n->handle);

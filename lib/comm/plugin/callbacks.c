@@ -1,14 +1,268 @@
-/* lib/comm/plugin/callbacks.c - what NCCL calls. What an event of an unknown type says is not
- * looked at.
- */
-#include "comm/plugin/callbacks.h"
-
+/* lib/comm/plugin/callbacks.c - what NCCL calls, and where its events wait for the collector */
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "comm/plugin/plugin.h"
-#include "comm/plugin/contexts.h"
 #include "core/thread.h"
+
+/* ---- where NCCL's events wait for the collector ---- */
+
+static inline void pki_nccl_publish(uint64_t handle)
+{
+    pki_store_release(&pki_nccl_the_pool()->heads[pki_nccl_place(handle)],
+                      pki_nccl_head(handle, PKI_NCCL_OPEN));
+}
+
+/* Is the event of this handle open? NULL: it is not, or never was. */
+static inline pki_nccl_event *pki_nccl_find(uint64_t handle)
+{
+    pki_nccl_pool *pool = pki_load_acquire(&pki_nccl_open.pool); /* pairs with its making */
+    uint32_t place = pki_nccl_place(handle);
+    bool open = pool && pki_load(&pool->heads[place]) == pki_nccl_head(handle, PKI_NCCL_OPEN);
+    return open ? &pool->events[place] : NULL;
+}
+
+#define AHEAD 4 /* turns, in a pool larger than caches are */
+
+pki_nccl_gate pki_nccl_open;
+pki_nccl_losses pki_nccl_lost;
+
+_Static_assert(PKI_NCCL_PLACES <= UINT16_MAX + 1, "a place is 16 bits");
+
+/* Its pages are taken here, not in a callback. */
+bool pki_nccl_pool_make(void)
+{
+    if (pki_load_acquire(&pki_nccl_open.pool)) /* pairs with the release below */
+        return true;
+    pki_nccl_pool *pool = NULL, *none = NULL;
+    pki_store(&pki_nccl_open.pid, (int32_t)getpid());
+    if (posix_memalign((void **)&pool, PKI_LINE, sizeof *pool) != 0)
+        return false;
+    memset(pool, 0, sizeof *pool);
+    for (uint32_t i = 0; i < PKI_NCCL_PLACES; i++) {
+        pool->heads[i] = pki_nccl_head(i, PKI_NCCL_FREE);
+        pool->turns[i] = (uint16_t)i;
+    }
+    pool->given = PKI_NCCL_PLACES;
+    if (!__atomic_compare_exchange_n(&pki_nccl_open.pool, &none, pool, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        free(pool);
+    return true;
+}
+
+/* The child's NCCL, if it has one, starts anew; what the parent had open stays the parent's. */
+void pki_nccl_pool_after_fork(void)
+{
+    pki_nccl_open.recording = 0;
+    pki_nccl_open.pool = NULL;
+    memset(&pki_nccl_lost, 0, sizeof pki_nccl_lost);
+}
+
+static uint16_t *turn_of(pki_nccl_pool *pool, uint64_t turn)
+{
+    return &pool->turns[turn % PKI_NCCL_PLACES];
+}
+
+static pki_nccl_event *event_of(pki_nccl_pool *pool, uint64_t turn)
+{
+    return &pool->events[pki_load(turn_of(pool, turn))];
+}
+
+/* A place, claimed, and its handle. NULL: the pool is full, which is counted. */
+/* Who loses a turn to another thread looks again. */
+static pki_nccl_event *pki_nccl_claim(uint64_t *handle)
+{
+    pki_nccl_pool *pool = pki_load_acquire(&pki_nccl_open.pool); /* pairs with its making */
+    uint64_t turn = pool ? pki_load(&pool->taken) : 0;
+    while (pool && turn != pki_load_acquire(&pool->given)) { /* pairs with release's release */
+        uint32_t place = pki_load(turn_of(pool, turn));
+        if (!__atomic_compare_exchange_n(&pool->taken, &turn, turn + 1, false, __ATOMIC_RELAXED,
+                                         __ATOMIC_RELAXED))
+            continue;
+        *handle = (pki_load(&pool->heads[place]) >> 2) + PKI_NCCL_PLACES;
+        __builtin_prefetch(event_of(pool, turn + AHEAD), 1);
+        __builtin_prefetch((char *)event_of(pool, turn + AHEAD) + PKI_LINE, 1);
+        return &pool->events[place];
+    }
+    pki_fetch_add(&pki_nccl_lost.dropped, 1);
+    return NULL;
+}
+
+/* It has ended at this tick. False: somebody else has ended it. */
+static bool pki_nccl_end(uint64_t handle, pki_nccl_event *event, uint64_t ticks)
+{
+    uint64_t open = pki_nccl_head(handle, PKI_NCCL_OPEN);
+    uint64_t *head = &pki_nccl_the_pool()->heads[pki_nccl_place(handle)];
+    pki_store(&event->stop, ticks);
+    return __atomic_compare_exchange_n(head, &open, pki_nccl_head(handle, PKI_NCCL_STOPPED), false,
+                                       __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/* Has this turn been taken, and which place is it? Whoever asks has seen all turns before it, and
+ * not given back this one's: so it still stands where it stood.
+ *
+ * A turn's slot is written anew when as many places have come back as there were turns until then.
+ */
+static bool is_claimed(uint64_t turn, uint32_t *place)
+{
+    pki_nccl_pool *pool = pki_nccl_the_pool();
+    *place = *turn_of(pool, turn);
+    return turn != pki_load(&pool->taken);
+}
+
+static void release(uint64_t handle)
+{
+    pki_nccl_pool *pool = pki_nccl_the_pool();
+    uint64_t given = pki_load(&pool->given);
+    pki_store(turn_of(pool, given), (uint16_t)pki_nccl_place(handle));
+    pki_store_release(&pool->given, given + 1); /* pairs with the next claim's acquire */
+}
+
+void pki_nccl_free(uint64_t handle)
+{
+    pki_store(&pki_nccl_the_pool()->heads[pki_nccl_place(handle)],
+              pki_nccl_head(handle, PKI_NCCL_FREE));
+    release(handle);
+}
+
+/* Who is about to stop it meets a word that is not an open event's. */
+void pki_nccl_retire(uint64_t handle)
+{
+    __atomic_exchange_n(&pki_nccl_the_pool()->heads[pki_nccl_place(handle)],
+                        pki_nccl_head(handle, PKI_NCCL_FREE), __ATOMIC_ACQUIRE);
+    release(handle);
+}
+
+/* ---- what is in the pool, and the nodes of it: the collector's ---- */
+
+typedef struct memory {
+    pki_nccl_node nodes[PKI_NCCL_PLACES];
+    pki_nccl_item items[PKI_NCCL_PLACES];
+    uint64_t out[PKI_NCCL_PLACES]; /* handles that have been given away, oldest first */
+    uint32_t out_count;
+    uint64_t turn; /* the first that has not been looked at */
+} memory;
+
+static memory *kept; /* for the process's life, from the first round with a pool on */
+
+static bool has_memory(void)
+{
+    if (!kept)
+        kept = calloc(1, sizeof *kept);
+    return kept != NULL;
+}
+
+pki_nccl_event *pki_nccl_event_of(uint64_t handle)
+{
+    return &pki_nccl_the_pool()->events[pki_nccl_place(handle)];
+}
+
+pki_nccl_node *pki_nccl_node_of(uint64_t handle)
+{
+    pki_nccl_node *n = &kept->nodes[pki_nccl_place(handle)];
+    return handle >= PKI_NCCL_PLACES && n->handle == handle ? n : NULL;
+}
+
+static uint64_t word_at(uint32_t place)
+{
+    return pki_load_acquire(&pki_nccl_the_pool()->heads[place]); /* pairs with publish, end */
+}
+
+static pki_nccl_node *make(uint64_t handle)
+{
+    pki_nccl_node *n = &kept->nodes[pki_nccl_place(handle)];
+    const pki_nccl_event *e = pki_nccl_event_of(handle);
+    *n = (pki_nccl_node){.handle = handle,
+                         .parent = e->parent,
+                         .type = e->type,
+                         .context = e->context,
+                         .region = e->region,
+                         .op = e->op,
+                         .element = e->element,
+                         .flags = e->flags,
+                         .count = e->count,
+                         .start = e->start,
+                         .peer = e->peer};
+    return n;
+}
+
+pki_nccl_node *pki_nccl_node_make(uint64_t handle)
+{
+    pki_nccl_node *n = pki_nccl_node_of(handle);
+    if (n || handle < PKI_NCCL_PLACES)
+        return n;
+    uint64_t word = word_at(pki_nccl_place(handle));
+    return word >> 2 == handle && (word & 3) != PKI_NCCL_FREE ? make(handle) : NULL;
+}
+
+/* A node that has no end may have one since the pool was looked through. */
+bool pki_nccl_was_open(uint64_t handle, uint64_t ticks)
+{
+    const pki_nccl_node *n = pki_nccl_node_make(handle);
+    if (!n)
+        return false;
+    if (n->stop)
+        return n->stop >= ticks;
+    bool open = word_at(pki_nccl_place(handle)) == pki_nccl_head(handle, PKI_NCCL_OPEN);
+    return open || pki_load(&pki_nccl_event_of(handle)->stop) >= ticks;
+}
+
+/* False: it has been freed since the last round. */
+static bool add_if_live(uint64_t handle, uint32_t *count)
+{
+    uint64_t word = word_at(pki_nccl_place(handle));
+    bool there = word >> 2 == handle && (word & 3) != PKI_NCCL_FREE;
+    if (there)
+        kept->items[(*count)++] = (pki_nccl_item){handle, (word & 3) == PKI_NCCL_STOPPED};
+    return there || word >> 2 < handle;
+}
+
+static void see_old(uint32_t *count)
+{
+    uint32_t still = 0;
+    for (uint32_t i = 0; i < kept->out_count; i++)
+        if (add_if_live(kept->out[i], count))
+            kept->out[still++] = kept->out[i];
+    kept->out_count = still;
+}
+
+/* Of one that is not published yet the place still says what the event before it was. */
+static void see_new(uint32_t *count)
+{
+    uint32_t place;
+    for (; is_claimed(kept->turn, &place); kept->turn++) {
+        uint64_t word = word_at(place);
+        uint64_t unpublished = (word & 3) == PKI_NCCL_FREE ? PKI_NCCL_PLACES : 0;
+        uint64_t handle = (word >> 2) + unpublished;
+        kept->out[kept->out_count++] = handle;
+        add_if_live(handle, count);
+    }
+}
+
+const pki_nccl_item *pki_nccl_list_events(uint32_t *count)
+{
+    *count = 0;
+    if (!pki_load_acquire(&pki_nccl_open.pool) || !has_memory()) /* pairs with its making */
+        return NULL;
+    see_old(count);
+    see_new(count);
+    return kept->items;
+}
+
+void pki_nccl_nodes_start(void)
+{
+    if (kept)
+        memset(kept->nodes, 0, sizeof kept->nodes);
+}
+
+void pki_nccl_nodes_after_fork(void)
+{
+    kept = NULL;
+}
+
+/* ---- an event of NCCL's, in numbers; what one of an unknown type says is not looked at ---- */
 
 static _Thread_local uint32_t own_tid;
 

@@ -2,9 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "comm/plugin/abi.h"
-#include "comm/plugin/contexts.h"
-#include "comm/plugin/nodes.h"
 #include "comm/plugin/plugin.h"
 #include "session/activity.h"
 #include "session/session.h"

@@ -2,7 +2,7 @@
  * program gets it only if it asks for it. */
 #include <pk/pk.h>
 
-#include "comm/plugin/callbacks.h"
+#include "comm/plugin/plugin.h"
 
 #define ENTRY(V, INIT, STATE)                                                                      \
     extern PK_API const pki_nccl_table_v##V ncclProfiler_v##V;                                     \

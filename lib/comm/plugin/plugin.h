@@ -1,31 +1,241 @@
 /* lib/comm/plugin/plugin.h - what the files of the NCCL backend share.
  *
- *     backend.c        the backend: start, stop, what it says of itself, and how NCCL is made to
- *                      find us: NCCL_PROFILER_PLUGIN, libpkshim.so
  *     abi.h            NCCL's profiler interface, as it lies in memory
- *     callbacks.c      what NCCL calls
  *     entry.c          the tables that it looks up
- *     pool.c           where events wait for the collector
- *     contexts.c       communicators, as NCCL announces them and as the collector knows them;
- *                      NCCL's words as numbers; which events NCCL is asked for
- *     nodes.c          the collector: what is in the pool, and what is known of it
- *     assemble.c       which event belongs to which, when an operation is over, and what is
- *                      reported of the network and of kernels
- *     emit.c           an operation, or a detail, into trace and figures, on their tracks
+ *     callbacks.c      what NCCL calls, and where events wait for the collector: the pool, what is
+ * in it, and what is known of it backend.c        the backend: start, stop, what it says of itself,
+ * and how NCCL is made to find us: NCCL_PROFILER_PLUGIN, libpkshim.so; communicators, as NCCL
+ * announces them and as the collector knows them; NCCL's words as numbers; which events NCCL is
+ * asked for assemble.c       the collector: what is in the pool, and what is known of it; which
+ * event belongs to which, when an operation is over, and what is reported of the network and of
+ * kernels emit.c           an operation, or a detail, into trace and figures, on their tracks
  *
  * Callbacks are NCCL's threads', in the midst of a collective. They take no lock, allocate nothing,
  * call no CUDA, and answer success whatever happens.
  */
 #pragma once
 
-#include "comm/plugin/contexts.h"
-#include "comm/plugin/pool.h"
+#include <pk/comm.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
 #include "comm/model/communicator.h"
+#include "comm/plugin/abi.h"
 #include "session/backend.h"
 
 #define PKI_NCCL_VARIABLE "NCCL_PROFILER_PLUGIN"
 
-/* ---- plugin/contexts.c ---- */
+/* ---- where NCCL's events wait for the collector ---- */
+
+/* One pool for all threads, made at the first communicator, never larger. An event's handle is its
+ * place and how often that has been given away: 1 + a number that does not come again. So a handle
+ * that NCCL keeps too long (a graph's replay), or that is another process's, or nothing at all, is
+ * a number that does not fit, and is never followed.
+ *
+ * A place goes free -> open (by who starts an event) -> stopped (by who stops it) -> free (by the
+ * collector). What the event says is written before `open`, and when it ended before `stopped`;
+ * both are releases that the collector's acquire of the word pairs with.
+ *
+ * Free places wait in a queue, so one that is given back is found whatever its neighbours are in,
+ * and an event is dropped only if there is none. Threads take from it by moving `taken` by one,
+ * which gives each the place of that turn for itself; the collector alone puts places into it, in
+ * turns that go on where the last one was. Its release of `given` pairs with the acquire of the
+ * next claim. */
+
+#define PKI_NCCL_PLACE_BITS 14
+#define PKI_NCCL_PLACES (1u << PKI_NCCL_PLACE_BITS)
+
+enum { PKI_NCCL_FREE, PKI_NCCL_OPEN, PKI_NCCL_STOPPED }; /* free: or being written */
+
+#define PKI_NCCL_CAPTURED 1u /* flags of an event */
+#define PKI_NCCL_SENDS 2u
+#define PKI_NCCL_FOREIGN 4u /* its parent is another process's */
+
+enum { PKI_NCCL_FOR_GPU, PKI_NCCL_FOR_PEER, PKI_NCCL_FOR_NET, PKI_NCCL_WAITS };
+
+/* What NCCL said, in numbers. Ticks are the session's. */
+typedef struct pki_nccl_event {
+    uint64_t start, stop;
+    uint64_t parent, group; /* handles */
+    uint64_t count;         /* elements; of a proxy's operation: steps */
+    uint64_t sequence;      /* NCCL's own */
+    uint64_t timer;         /* of the GPU, ns; stop_timer too; 0: unknown */
+    uint32_t type;          /* one of plugin/abi.h's bits */
+    uint32_t context;
+    uint32_t region, thread; /* name id of what was open there; the system's id */
+    int32_t peer;            /* or root */
+    uint8_t op, element, algorithm, protocol, channels, flags; /* channels: or its number */
+    uint8_t spare[2];
+    /* What recordEventState changes while it is open. */
+    uint64_t stop_timer, moved;            /* moved: bytes, by a proxy's step */
+    uint32_t state, waits[PKI_NCCL_WAITS]; /* waits: ticks, by what for */
+    uint64_t state_since;
+} PKI_ALIGNED pki_nccl_event;
+
+_Static_assert(sizeof(pki_nccl_event) == 2 * PKI_LINE, "two lines");
+
+typedef struct pki_nccl_pool {
+    uint64_t given PKI_ALIGNED; /* turns that have a place; never more than all places ahead */
+    uint64_t taken PKI_ALIGNED; /* turns that have been taken; never moves back */
+    uint16_t turns[PKI_NCCL_PLACES] PKI_ALIGNED; /* whose place: by turn, a round */
+    uint64_t heads[PKI_NCCL_PLACES];             /* handle << 2 | state */
+    pki_nccl_event events[PKI_NCCL_PLACES];
+    char ahead[8 * sizeof(pki_nccl_event)]; /* nothing: fetched in advance */
+} pki_nccl_pool;
+
+/* All that the callbacks share, in one line that is only read, and one that is written. */
+typedef struct pki_nccl_gate {
+    pki_nccl_pool *pool; /* NULL: no communicator yet */
+    uint32_t recording, monotonic;
+    int32_t pid; /* the process's that made the pool */
+} PKI_ALIGNED pki_nccl_gate;
+
+typedef struct pki_nccl_losses {
+    uint64_t dropped, unknown, stale; /* no place; of an unknown type; stopped, but not open */
+} PKI_ALIGNED pki_nccl_losses;
+
+#define PKI_NCCL_NEAR __attribute__((visibility("hidden")))
+extern PKI_NCCL_NEAR pki_nccl_gate pki_nccl_open;
+extern PKI_NCCL_NEAR pki_nccl_losses pki_nccl_lost;
+
+/* Makes the pool if there is none. False without memory. */
+bool pki_nccl_pool_make(void);
+void pki_nccl_pool_after_fork(void);
+
+static inline uint32_t pki_nccl_place(uint64_t handle)
+{
+    return (uint32_t)handle & (PKI_NCCL_PLACES - 1);
+}
+
+static inline uint64_t pki_nccl_head(uint64_t handle, unsigned state)
+{
+    return handle << 2 | state;
+}
+
+/* For who has a handle, or has met a pool before: others may be looking whether to make one. */
+static inline pki_nccl_pool *pki_nccl_the_pool(void)
+{
+    return pki_load(&pki_nccl_open.pool);
+}
+
+/* ---- what the collector does with them ---- */
+
+/* The place may be given away. */
+void pki_nccl_free(uint64_t handle);
+
+/* The same for one that may still be stopped. */
+void pki_nccl_retire(uint64_t handle);
+
+/* ---- what NCCL calls, and the tables of it ---- */
+
+#define PKI_NCCL_START(V)                                                                          \
+    int pki_nccl_start_v##V(void *context, void **event, pki_nccl_description_v##V *description);
+PKI_NCCL_VERSIONS(PKI_NCCL_START)
+
+pki_nccl_stop pki_nccl_stop_event;
+pki_nccl_state pki_nccl_change_v2, pki_nccl_change_v4;
+pki_nccl_finalize pki_nccl_finalize_comm;
+
+int pki_nccl_init_v2(void **context, int *mask);
+int pki_nccl_init_v4(void **context, int *mask, const char *name, uint64_t hash, int nodes,
+                     int ranks, int rank, pki_nccl_logger *log);
+int pki_nccl_init_v5(void **context, uint64_t id, int *mask, const char *name, int nodes, int ranks,
+                     int rank, pki_nccl_logger *log);
+
+/* What an event has waited until now, or its end, is added up. */
+void pki_nccl_leave_state(pki_nccl_event *event, uint64_t now);
+
+void pki_nccl_callbacks_after_fork(void);
+
+/* X(version, the one whose init it has, the one whose states) */
+#define PKI_NCCL_TABLES(X) X(2, 2, 2) X(3, 2, 2) X(4, 4, 4) X(5, 5, 4) X(6, 5, 4)
+
+#define PKI_NCCL_FUNCTIONS(V, INIT, STATE)                                                         \
+    {                                                                                              \
+        "perfkit", pki_nccl_init_v##INIT, pki_nccl_start_v##V, pki_nccl_stop_event,                \
+            pki_nccl_change_v##STATE, pki_nccl_finalize_comm                                       \
+    }
+
+/* ---- NCCL's words as numbers ---- */
+
+/* They are literals of NCCL's, so an address has been seen before, and is looked up in a small
+ * table; that is forgotten when a communicator is made, since NCCL may be another one by then. */
+
+typedef enum pki_nccl_code_kind { /* kinds */
+                                  PKI_NCCL_FUNCTION,
+                                  PKI_NCCL_ELEMENT,
+                                  PKI_NCCL_ALGORITHM,
+                                  PKI_NCCL_PROTOCOL,
+                                  PKI_NCCL_CODE_KINDS
+} pki_nccl_code_kind;
+
+#define PKI_NCCL_SEEN 512 /* a quarter for each kind */
+
+/* Address << 8 | kind << 5 | code; user addresses have 56 bits at most. */
+extern __attribute__((visibility("hidden"))) uint64_t pki_nccl_seen[PKI_NCCL_SEEN];
+
+uint8_t pki_nccl_look_up(pki_nccl_code_kind kind, const char *word);
+
+static inline uint64_t pki_nccl_code_key(pki_nccl_code_kind kind, const char *word)
+{
+    return (uint64_t)(uintptr_t)word << 3 | kind;
+}
+
+static inline uint64_t *pki_nccl_code_seen(uint64_t key)
+{
+    return &pki_nccl_seen[(key & 3) << 7 | (key * UINT64_C(0x9E3779B97F4A7C15)) >> 57];
+}
+
+/* 0 for none, and for what is unknown. */
+static inline uint8_t pki_nccl_code(pki_nccl_code_kind kind, const char *word)
+{
+    uint64_t key = pki_nccl_code_key(kind, word);
+    uint64_t last = pki_load(pki_nccl_code_seen(key));
+    return PKI_LIKELY(last >> 5 == key) ? last & 31 : pki_nccl_look_up(kind, word);
+}
+
+void pki_nccl_codes_forget(void);
+
+const char *pki_nccl_text(pki_nccl_code_kind kind, uint8_t code);
+pk_comm_op pki_nccl_op(uint8_t function);
+pk_comm_type pki_nccl_type(uint8_t element);
+
+/* ---- NCCL's communicators, as its profiler interface describes them ---- */
+
+/* A context is an index and a number that does not come again, like an event's handle. Version 4
+ * and later have name, id, rank and size as a communicator is made; of older ones the first
+ * collective says what there is. */
+
+#define PKI_NCCL_CONTEXTS 1024
+#define PKI_NCCL_NAME 64
+
+typedef struct pki_nccl_context {
+    uint32_t state, handle; /* state: released when what stands below has been written */
+    uint32_t described;     /* 0: nobody knows its name; 1: being written; 2: known */
+    int32_t rank, ranks, nodes;
+    uint64_t id;
+    char name[PKI_NCCL_NAME];
+} pki_nccl_context;
+
+/* 0: there are too many. id and name may come later. */
+uint32_t pki_nccl_context_open(void);
+void pki_nccl_context_describe(uint32_t context, const char *name, uint64_t id, int32_t rank,
+                               int32_t ranks, int32_t nodes);
+void pki_nccl_context_close(uint32_t context);
+
+/* By its index; NULL if it is free. Whether a context is still that one's: compare. */
+pki_nccl_context *pki_nccl_context_at(uint32_t index);
+
+static inline uint32_t pki_nccl_context_index(uint32_t context)
+{
+    return context & (PKI_NCCL_CONTEXTS - 1);
+}
+
+/* ---- which events NCCL is asked for ---- */
 
 /* What the environment asks for (PK_NCCL_KERNEL_CH, PK_NCCL_PROXY_STEPS). */
 void pki_nccl_mask_choose(void);
@@ -36,14 +246,64 @@ void pki_nccl_mask_at(int *mask);
 void pki_nccl_mask_turn(bool on);
 void pki_nccl_mask_after_fork(void);
 
-/* ---- plugin/assemble.c ---- */
+/* ---- what the collector knows of the event in a place ---- */
+
+/* Of what is over it keeps what a later child may ask, until the place is somebody else's. */
+
+typedef struct pki_nccl_node {
+    uint64_t handle; /* 0: none was ever there */
+    uint64_t parent;
+    uint32_t type, context, region;
+    uint8_t op, element, flags;
+    bool met;    /* begun here */
+    bool over;   /* emitted; what comes now is late */
+    bool queued; /* has a sequence number of its communicator, in payload */
+    bool taken;  /* of a call: a task has taken that, and its start, over */
+    bool started;
+    uint64_t count, start, stop; /* ticks; stop 0: still open */
+    int32_t peer;
+    uint32_t open;                  /* children that are, in this round */
+    uint64_t call;                  /* of a task: its call's handle, if that was met; 0 */
+    uint64_t call_start, call_stop; /* of its first task: ticks, else 0 */
+    pki_comm_payload payload;
+    uint64_t sequence;
+    /* Of a task: kernels by channel. Ticks, and the GPU's ns. */
+    uint32_t kernels, proxies;
+    uint64_t kernel_start, kernel_end, gpu_first, gpu_last, proxy_end;
+    /* Of a task and a proxy's operation, from its steps. */
+    uint64_t steps, bytes, net_events, waits[PKI_NCCL_WAITS];
+} pki_nccl_node;
+
+typedef struct pki_nccl_item { /* an event of this round */
+    uint64_t handle;
+    bool stopped;
+} pki_nccl_item;
+
+/* All that is in the pool, oldest first. NULL: nothing, or no memory. */
+const pki_nccl_item *pki_nccl_list_events(uint32_t *count);
+
+/* Its node, if that is (still) this handle's; NULL otherwise. */
+pki_nccl_node *pki_nccl_node_of(uint64_t handle);
+
+/* The same, whether or not it has been met: a child may be seen before its parent in a round. */
+pki_nccl_node *pki_nccl_node_make(uint64_t handle);
+
+pki_nccl_event *pki_nccl_event_of(uint64_t handle);
+
+/* Was the event of this handle open, or about to be stopped, at this tick? False: nobody knows of
+ * it any more. */
+bool pki_nccl_was_open(uint64_t handle, uint64_t ticks);
+void pki_nccl_nodes_start(void); /* forgets what the last session knew */
+void pki_nccl_nodes_after_fork(void);
+
+/* ---- the collector's rounds ---- */
 
 void pki_nccl_assemble_start(void);
 void pki_nccl_assemble_collect(void);
 void pki_nccl_assemble_stop(void);
 void pki_nccl_assemble_after_fork(void);
 
-/* ---- plugin/emit.c ---- */
+/* ---- operations and details, into trace and figures ---- */
 
 typedef enum pki_nccl_timed {
     PKI_NCCL_BY_HOST,
@@ -94,8 +354,21 @@ void pki_nccl_emit_call(const pki_nccl_event *event);
 uint64_t pki_nccl_operations(void);
 void pki_nccl_emit_start(void);
 
-/* ---- plugin/emit.c ---- */
-
 /* A track where nothing is from *start on. *start is moved if all have something there. 0: there
  * are too many. */
 void pki_nccl_tracks_start(void);
+
+/* ---- communicators on the collector's side ---- */
+
+/* The communicator of an event; NULL: it is nobody's any more. */
+pki_nccl_communicator *pki_nccl_communicator_of(uint32_t context);
+void pki_nccl_communicator_use(uint32_t context); /* it has events in this round */
+
+/* Which are gone, before the pool is gathered: all that one had is in the pool by then. One that
+ * goes later may have had events since that this round does not know; it goes in the next one. */
+void pki_nccl_communicators_check(void);
+bool pki_nccl_communicator_is_gone(uint32_t context);
+void pki_nccl_communicators_clean(void); /* those that are gone and have none */
+void pki_nccl_communicators_start(void); /* tracks are those of the session that begins */
+bool pki_nccl_communicator_spans_nodes(uint32_t context);
+void pki_nccl_communicators_after_fork(void);
