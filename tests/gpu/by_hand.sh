@@ -88,14 +88,13 @@ fi
 # With the NCCL of the toolkit, if that has one.
 wraps=()
 for source in lib/comm/nccl/*.c; do
-    [ "$source" = lib/comm/nccl/real_loaded.c ] && continue
     object=$objects/$(basename "$source" .c).wrap.o
     "$cc" "${flags[@]}" -o "$object" -c "$source"
     wraps+=("$object")
 done
 ar rcs "$objects/libpk_nccl.a" "${wraps[@]}"
 "$cc" "${flags[@]}" -shared -o "$folder/lib/libpk_nccl.so.1" -Wl,-soname,libpk_nccl.so.1,-z,nodelete,-z,now,-rpath,'$ORIGIN' \
-    lib/comm/nccl/real_loaded.c $(printf '%s\n' "${wraps[@]}" | grep -v real_linked) "$folder/lib/libpk.so.1" -pthread -ldl
+    -DPKI_WRAP_LOADED lib/comm/nccl/real.c "$objects/wrap.wrap.o" "$folder/lib/libpk.so.1" -pthread -ldl
 if [ -n "$nvcc" ] && ! "$nvcc" -std=c++17 -O2 -arch=native -Iinclude -o "$folder/examples/nccl_allreduce" \
         examples/nccl_allreduce.cu "$objects/libpk_nccl.a" "$objects/libpk.a" "-L$(dirname "$nvcc")/../lib64" -lnccl \
         -Xlinker "-rpath=$(dirname "$nvcc")/../lib64" "${zlib[@]}" -lpthread -lm -ldl; then

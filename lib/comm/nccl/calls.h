@@ -1,12 +1,55 @@
-/* lib/comm/nccl/calls.h - the functions of NCCL that are wrapped or asked. The one place that knows
- * their parameters; each has a strong name with a p in front, which is called. Every NCCL
- * since 2.19 has them, but for those that came LATER.
- */
+/* lib/comm/nccl/calls.h - the functions of NCCL that are wrapped or asked, and its types as far as
+ * calls of it pass them: the one place that knows. */
 #pragma once
+
+#include <stddef.h>
+#include <stdint.h>
 
 #include <pk/comm.h>
 
-#include "comm/nccl/abi.h"
+/* ---- types ---- */
+
+/* In words of our own: NCCL's header need not be there, and no version of it is preferred. NCCL is
+ * a C library whose enumerations are ints and whose handles are pointers; the unique id travels by
+ * value. tests/nccl/wrap/abi.c holds this against a real nccl.h where there is one. Source: NCCL's
+ * documentation and headers, 2.19 to 2.28, and the user guide of 2.30. */
+
+typedef struct pki_wrap_config { /* each version has more at its end; size says how much there is */
+    size_t size;
+    unsigned magic, version;
+    int blocking, cga_cluster_size, min_ctas, max_ctas;
+    const char *net_name;
+    int split_share, traffic_class;
+    const char *comm_name; /* since 2.27; NULL: none */
+} pki_wrap_config;
+
+enum {
+    PKI_WRAP_SUCCESS = 0,
+    PKI_WRAP_INVALID_USAGE = 5,
+    PKI_WRAP_IN_PROGRESS = 7, /* of a communicator that does not block: not an error */
+    PKI_WRAP_NO_COLOR = -1,
+    PKI_WRAP_ID_BYTES = 128
+};
+
+/* The test has the real ones in their place. */
+#ifndef PKI_WRAP_REAL_TYPES
+typedef int pki_wrap_result;
+typedef int pki_wrap_type;
+typedef int pki_wrap_redop;
+typedef struct ncclComm *pki_wrap_comm;
+typedef struct CUstream_st *pki_wrap_stream;
+typedef struct pki_wrap_id {
+    char internal[PKI_WRAP_ID_BYTES];
+} pki_wrap_id;
+typedef pki_wrap_config pki_wrap_config_arg;
+typedef struct ncclWindow_vidmem *pki_wrap_window; /* an opaque pointer, since 2.27 */
+typedef struct pki_wrap_sim pki_wrap_sim;
+#endif
+
+/* ---- functions ---- */
+
+/* Each has a strong name with a p in front, which is called. Every NCCL since 2.19 has them, but
+ * for those that came LATER. */
 
 #define BUFFERS const void *sendbuff, void *recvbuff
 #define ON pki_wrap_comm comm, pki_wrap_stream stream
@@ -95,3 +138,36 @@
       (pki_wrap_comm comm, int ranks, const pki_wrap_id *id, int rank, pki_wrap_comm *newcomm,     \
        pki_wrap_config_arg *config),                                                               \
       2.29)
+
+/* ---- NCCL's own, by their names with a p in front ---- */
+
+/* In the static library they are references like any others, so that a static NCCL is linked as if
+ * it had been called by name; those of newer versions are weak, and NULL where the NCCL at hand has
+ * them not. The shared library may be preloaded before any NCCL is there, and NCCL may be visible
+ * to nobody but the library that uses it, so it looks for them at the first call of each. */
+
+#ifndef PKI_WRAP_REAL_TYPES /* an older nccl.h has not all of them */
+typedef struct pki_wrap_table {
+#define PKI_WRAP_POINTER(NAME, PARAMS, ...) pki_wrap_result(*NAME) PARAMS;
+    PKI_WRAP_COLLECTIVES(PKI_WRAP_POINTER)
+    PKI_WRAP_LATER_COLLECTIVES(PKI_WRAP_POINTER)
+    PKI_WRAP_OTHERS(PKI_WRAP_POINTER)
+    PKI_WRAP_LATER_OTHERS(PKI_WRAP_POINTER)
+    PKI_WRAP_ONE_SIDED(PKI_WRAP_POINTER)
+    PKI_WRAP_NEWEST_OTHERS(PKI_WRAP_POINTER)
+#undef PKI_WRAP_POINTER
+} pki_wrap_table;
+
+extern pki_wrap_table pki_wrap_real;
+
+/* Looks for what is missing. Any thread. */
+void pki_wrap_resolve(void);
+
+/* The function, or NULL: this NCCL has none, and the call is PKI_WRAP_INVALID_USAGE. */
+#define PKI_WRAP_REAL(NAME)                                                                        \
+    (__extension__({                                                                               \
+        if (__builtin_expect(!__atomic_load_n(&pki_wrap_real.NAME, __ATOMIC_RELAXED), 0))          \
+            pki_wrap_resolve();                                                                    \
+        __atomic_load_n(&pki_wrap_real.NAME, __ATOMIC_RELAXED);                                    \
+    }))
+#endif

@@ -1,4 +1,4 @@
-/* abi.c - lib/comm/nccl/abi.h and calls.h against the real nccl.h: the same sizes, values and
+/* abi.c - lib/comm/nccl/calls.h against the real nccl.h: the same sizes, values and
  * places, and each function taken by a pointer of our type, or this does not compile. */
 #include <nccl.h>
 
@@ -43,7 +43,7 @@ SAME_PLACE(split_share, splitShare);
 SAME_PLACE(comm_name, commName);
 #endif
 
-/* By value: lib/comm/nccl/collectives.c takes ncclInt8 and its like as places in a list. */
+/* By value: lib/comm/nccl/wrap.c takes ncclInt8 and its like as places in a list. */
 _Static_assert(ncclInt8 == 0 && ncclUint8 == 1 && ncclInt32 == 2 && ncclUint32 == 3, "types");
 _Static_assert(ncclInt64 == 4 && ncclUint64 == 5 && ncclFloat16 == 6 && ncclFloat32 == 7, "types");
 _Static_assert(ncclFloat64 == 8 && ncclBfloat16 == 9, "types");

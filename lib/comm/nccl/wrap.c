@@ -1,17 +1,45 @@
-#include "comm/nccl/communicator.h"
-
+/* lib/comm/nccl/wrap.c - NCCL's functions: communicators by their handles, collectives, messages
+ * and groups.
+ *
+ * libpk_nccl defines functions of NCCL and calls on by their names with a p. It knows perfkit as
+ * any program does, through <pk/...>. Arguments, results, errno and CUDA's error state pass through
+ * untouched; while perfkit is off a call is two loads and branches and NCCL's own.
+ */
+#include <pk/nccl.h>
 #include <pk/private.h>
 #include <pk/session.h>
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/nccl/glue.h"
+#include "comm/nccl/calls.h"
+
+/* On the definition of a function of NCCL: all else is hidden. */
+#define PKI_WRAP_API __attribute__((visibility("default")))
+
+static bool pki_wrap_is_on(void)
+{
+    return __builtin_expect(__atomic_load_n(&pk_gpu_gate_, __ATOMIC_RELAXED) != 0, 0);
+}
+
+/* What the call came to: done, or under way. */
+static bool pki_wrap_went_well(pki_wrap_result result)
+{
+    return result == PKI_WRAP_SUCCESS || result == PKI_WRAP_IN_PROGRESS;
+}
 
 /* ---- what is known of a communicator of NCCL, by its handle ---- */
+
+/* The functions that make one say how it is called; of one that was made before anybody listened
+ * NCCL is asked. Names and ids are the same on all ranks: an id is the hash that NCCL makes of the
+ * unique id and passes to its profilers, so that both speak of the same communicator; for one that
+ * was split off, it is made of the other's, how often that was split, and the colour.
+ *
+ * Threads: any. The look-up takes no lock once a thread has met a communicator. */
 
 #define PKI_WRAP_NAME 64
 
@@ -147,7 +175,8 @@ static pk_comm *look_up(pki_wrap_comm handle)
     return comm;
 }
 
-pk_comm *pki_wrap_comm_of(pki_wrap_comm handle)
+/* NULL for no communicator, and what NCCL does not take for one. errno stays. */
+static pk_comm *pki_wrap_comm_of(pki_wrap_comm handle)
 {
     unsigned i = (unsigned)(hash_of(handle) >> (64 - CACHED_BITS));
     uint64_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
@@ -269,12 +298,14 @@ static void pki_wrap_forget(pki_wrap_comm handle)
     errno = saved;
 }
 
-void pki_wrap_group_start(void)
+/* The thread's groups, by how deep they nest; at the end of the outermost one NCCL has filled in
+ * the handles. */
+static void pki_wrap_group_start(void)
 {
     group.depth++;
 }
 
-void pki_wrap_group_end(pki_wrap_result result)
+static void pki_wrap_group_end(pki_wrap_result result)
 {
     if (group.depth == 0 || --group.depth > 0 || !group.list)
         return;
@@ -449,5 +480,89 @@ DEFINE(CommGetAsyncError, (pki_wrap_comm comm, pki_wrap_result *state))
     pki_wrap_result result = pki_wrap_real.CommGetAsyncError(comm, state);
     if (result == PKI_WRAP_SUCCESS && state && *state != PKI_WRAP_IN_PROGRESS && pki_wrap_is_on())
         pk_nccl_async(pki_wrap_comm_met(comm), *state);
+    return result;
+}
+
+/* ---- collectives and messages: each between two events on its stream ---- */
+
+/* NCCL may call itself by its public names: ncclBcast is made of ncclBroadcast. */
+static __thread bool inside;
+
+static pk_comm_type type_of(pki_wrap_type type)
+{
+    static const uint8_t types[] = {
+        PK_COMM_TYPE_INT8,     PK_COMM_TYPE_BYTE,        PK_COMM_TYPE_INT32,
+        PK_COMM_TYPE_UINT32,   PK_COMM_TYPE_INT64,       PK_COMM_TYPE_UINT64,
+        PK_COMM_TYPE_FLOAT16,  PK_COMM_TYPE_FLOAT32,     PK_COMM_TYPE_FLOAT64,
+        PK_COMM_TYPE_BFLOAT16, PK_COMM_TYPE_FLOAT8_E4M3, PK_COMM_TYPE_FLOAT8_E5M2};
+    return type >= 0 && (size_t)type < sizeof types ? (pk_comm_type)types[type] : PK_COMM_TYPE_BYTE;
+}
+
+#define OPERATION(NAME, PARAMS, ARGS, OP, PEER, TYPE, COUNT)                                       \
+    PKI_WRAP_API pki_wrap_result nccl##NAME PARAMS;                                                \
+    PKI_WRAP_API pki_wrap_result nccl##NAME PARAMS                                                 \
+    {                                                                                              \
+        pki_wrap_result(*call) PARAMS = PKI_WRAP_REAL(NAME);                                       \
+        if (__builtin_expect(!call, 0))                                                            \
+            return PKI_WRAP_INVALID_USAGE;                                                         \
+        if (!pki_wrap_is_on() || inside)                                                           \
+            return call ARGS;                                                                      \
+        pk_comm *on = pki_wrap_comm_of(comm);                                                      \
+        inside = true;                                                                             \
+        pk_nccl_begin(on, OP, TYPE, COUNT, PEER, stream);                                          \
+        pki_wrap_result result = call ARGS;                                                        \
+        pk_nccl_end(on, stream, result);                                                           \
+        inside = false;                                                                            \
+        return result;                                                                             \
+    }
+
+#define COLLECTIVE(NAME, PARAMS, ARGS, OP, PEER)                                                   \
+    OPERATION(NAME, PARAMS, ARGS, OP, PEER, type_of(type), count)
+
+PKI_WRAP_COLLECTIVES(COLLECTIVE)
+PKI_WRAP_LATER_COLLECTIVES(COLLECTIVE)
+PKI_WRAP_ONE_SIDED(OPERATION)
+
+/* ---- groups: timed as one, and filling in handles ---- */
+
+PKI_WRAP_API pki_wrap_result ncclGroupStart(void);
+PKI_WRAP_API pki_wrap_result ncclGroupEnd(void);
+PKI_WRAP_API pki_wrap_result ncclGroupSimulateEnd(pki_wrap_sim *info);
+
+/* Counted while perfkit is off, too, so that one that starts in the middle knows. */
+PKI_WRAP_API pki_wrap_result ncclGroupStart(void)
+{
+    pki_wrap_result (*call)(void) = PKI_WRAP_REAL(GroupStart);
+    if (!call)
+        return PKI_WRAP_INVALID_USAGE;
+    pki_wrap_result result = call();
+    if (result == PKI_WRAP_SUCCESS) {
+        pki_wrap_group_start();
+        pk_nccl_group_start();
+    }
+    return result;
+}
+
+PKI_WRAP_API pki_wrap_result ncclGroupEnd(void)
+{
+    pki_wrap_result (*call)(void) = PKI_WRAP_REAL(GroupEnd);
+    if (!call)
+        return PKI_WRAP_INVALID_USAGE;
+    pk_nccl_group_launch();
+    pki_wrap_result result = call();
+    pk_nccl_group_end(result);
+    pki_wrap_group_end(result);
+    return result;
+}
+
+/* Ends the group without doing any of it: nothing is timed. */
+PKI_WRAP_API pki_wrap_result ncclGroupSimulateEnd(pki_wrap_sim *info)
+{
+    pki_wrap_result (*call)(pki_wrap_sim *) = PKI_WRAP_REAL(GroupSimulateEnd);
+    if (!call)
+        return PKI_WRAP_INVALID_USAGE;
+    pki_wrap_result result = call(info);
+    pk_nccl_group_end(result);
+    pki_wrap_group_end(PKI_WRAP_INVALID_USAGE);
     return result;
 }
