@@ -19,7 +19,7 @@ def took(mpiexec, ranks, program, path, *more):
     if path:
         env["PK_JOB_PATH"] = path
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([mpiexec, "-n", ranks, os.path.abspath(program), *more], cwd=folder, env=env, check=True,
+        done = subprocess.run([mpiexec, "-n", ranks, os.path.abspath(program), "finalize", *more], cwd=folder, env=env, check=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         if path and os.listdir(folder) != [path]:
             sys.exit(f"it left {os.listdir(folder)}")

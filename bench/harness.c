@@ -1,6 +1,7 @@
 #include "harness.h"
 
 #include <pk/bench.h>
+#include <pk/region.h>
 
 #include <dirent.h>
 #include <limits.h>
@@ -47,7 +48,7 @@ void bench_loop_run(uint64_t n)
 
 /* ---- a folder for the traces that are written while measuring ---- */
 
-#define ENOUGH ((uint64_t)3 << 30) /* what bench/collector.c writes in five seconds, and some */
+#define ENOUGH ((uint64_t)3 << 30) /* what bench/collect.c writes in five seconds, and some */
 
 static char folder[256];
 static char path[512];
@@ -290,4 +291,47 @@ void bench_print(const char *title, const bench_case *cases, size_t count)
                cases[i].more, cases[i].ratio, cases[i].low, cases[i].high);
     putchar('\n');
     fflush(stdout);
+}
+
+/* ---- several benchmarks in one program ---- */
+
+int bench_programs(const bench_program *programs, size_t count, int argc, char **argv)
+{
+    for (size_t i = 0; argc > 1 && i < count; i++)
+        if (strcmp(argv[1], programs[i].name) == 0)
+            return programs[i].run(argc - 1, argv + 1);
+    fprintf(stderr, "which one?");
+    for (size_t i = 0; i < count; i++)
+        fprintf(stderr, " %s", programs[i].name);
+    fputc('\n', stderr);
+    return 2;
+}
+
+/* ---- many regions, each with its own call sites, as in a program ---- */
+
+#define FOUR(n)                                                                                    \
+    PK_REGION("r" #n "a"), PK_REGION("r" #n "b"), PK_REGION("r" #n "c"), PK_REGION("r" #n "d")
+#define SIXTEEN(n) FOUR(n##a), FOUR(n##b), FOUR(n##c), FOUR(n##d)
+#define SIXTY_FOUR(n) SIXTEEN(n##a), SIXTEEN(n##b), SIXTEEN(n##c), SIXTEEN(n##d)
+
+static pk_region many[256] = {SIXTY_FOUR(a), SIXTY_FOUR(b), SIXTY_FOUR(c), SIXTY_FOUR(d)};
+
+#define PAIR(i) (pk_region_begin(&many[i]), pk_region_end(&many[i]))
+#define PAIRS_4(i) (PAIR(i), PAIR((i) + 1), PAIR((i) + 2), PAIR((i) + 3))
+#define PAIRS_16(i) (PAIRS_4(i), PAIRS_4((i) + 4), PAIRS_4((i) + 8), PAIRS_4((i) + 12))
+
+void bench_64_run(uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i += 64) {
+        PAIRS_16(0);
+        PAIRS_16(16);
+        PAIRS_16(32);
+        PAIRS_16(48);
+    }
+}
+
+void bench_many_pairs(unsigned regions)
+{
+    for (unsigned i = 0; i < regions; i++)
+        PAIR(i);
 }

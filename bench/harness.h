@@ -99,10 +99,20 @@ void bench_rounds(bench_case *cases, size_t count, unsigned long rounds);
 
 void bench_print(const char *title, const bench_case *cases, size_t count);
 
+/* Several benchmarks in one program: the first word of the command line says which, the others are
+ * its.
+ */
+typedef struct bench_program {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} bench_program;
+
+int bench_programs(const bench_program *programs, size_t count, int argc, char **argv);
+
 /* A benchmark that cannot run has no result: ends the program. */
 _Noreturn void bench_fail(const char *what);
 
-/* ---- many regions, each with its own call sites, as in a program (many.c) ---- */
+/* ---- many regions, each with its own call sites, as in a program ---- */
 
 /* n pairs of begin and end, of 64 regions in turn; n is a multiple of 64. */
 void bench_64_run(uint64_t n);
