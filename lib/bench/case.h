@@ -10,7 +10,6 @@
 #include "bench/drive.h"
 #include "bench/overhead.h"
 #include "bench/queue.h"
-#include "bench/watchdog.h"
 
 /* ---- one benchmark with its parameters, while it is measured ---- */
 

@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "base/atomic.h"
-#include "bench/watchdog.h"
+#include "bench/queue.h"
 
 /* ---- a whole program of benchmarks, run with arguments ---- */
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/compiler.h"
-#include "bench/stats/decision.h"
+#include "bench/stats/evidence.h"
 #include "bench/stats/samples.h"
 #include "stats/series.h"
 

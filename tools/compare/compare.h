@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "bench/stats/decision.h"
+#include "bench/stats/evidence.h"
 #include "command.h"
 #include "complaint.h"
 #include "table.h"

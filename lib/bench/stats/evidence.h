@@ -1,4 +1,4 @@
-/* lib/bench/stats/evidence.h - what replications say about a difference: intervals, p-values */
+/* lib/bench/stats/evidence.h - what samples are evidence of, and decisions by it */
 #pragma once
 
 #include "bench/stats/samples.h"
@@ -106,3 +106,34 @@ size_t pki_replications_needed(double spread, double distance, double alpha);
 /* The standard deviation of replications: for ranks, the one that makes the interval as wide as it
  * is. NAN where it is unknown. */
 double pki_evidence_spread(const pki_evidence *e, double alpha);
+
+/* ---- slower, faster, same, or cannot tell: for all benchmarks of a file at once ---- */
+
+/* With the margin m, a benchmark is *slower* if its ratio is above 1 + m beyond chance, *faster* if
+ * it is below 1 / (1 + m), *the same* if its whole interval lies between them, and otherwise it
+ * *cannot be told*. A margin of 0 asks whether there is any difference at all; a build's code and
+ * pages lie elsewhere than its twin's, which alone moves some kernels by 1 %
+ * (docs/internals/bench.md).
+ *
+ * Holm's procedure over all benchmarks keeps the probability of even one
+ * wrong "slower" or "faster" in the whole file at alpha. The interval that is shown is the one at
+ * the level at which the benchmark was tested, so that the verdict can be read from it. */
+
+typedef enum pki_change { PKI_UNSURE, PKI_SAME, PKI_FASTER, PKI_SLOWER } pki_change;
+
+typedef struct pki_decision {
+    pki_change change;
+    double ratio;          /* new time over old time; NAN if there is nothing to compare */
+    pki_interval interval; /* of the ratio; 0 and infinity where nothing bounds it */
+    double p;              /* two-sided, against the margin, this benchmark alone */
+    double level;          /* the alpha at which it was tested */
+    size_t more;           /* PKI_UNSURE: how many replications more it would take to tell with
+                              probability 0.9; PKI_TOO_MANY: that many or more; 0: unknown */
+} pki_decision;
+
+/* margin 0.01: 1 %. False without memory. */
+bool pki_decide(const pki_evidence *evidence, size_t count, double margin, double alpha,
+                pki_decision *decisions);
+
+/* "cannot tell", "same", "faster", "slower" */
+const char *pki_change_name(pki_change change);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench/stats/decision.h"
+#include "bench/stats/evidence.h"
 #include "bench/stats/samples.h"
 #include "core/seats.h"
 #include "job/figures/figures.h"
@@ -349,7 +349,7 @@ typedef struct pki_against_events {
  *
  * Steps depend on their neighbours, so as many blocks of steps as belong together
  * (pki_samples_block) become one batch, and the means of batches are what is compared: Student's t
- * for two groups of logarithms, decided about all rows at once (Holm; bench/stats/decision.h).
+ * for two groups of logarithms, decided about all rows at once (Holm; bench/stats/evidence.h).
  * There are PKI_AGAINST_PARTS batches at most: what comes and goes within a run is in their spread
  * then.
  *
