@@ -121,7 +121,8 @@ static bool is_set(const char *name)
     return text && strcmp(text, "1") == 0;
 }
 
-void pki_nccl_mask_choose(void)
+/* What the environment asks for (PK_NCCL_KERNEL_CH, PK_NCCL_PROXY_STEPS). */
+static void mask_choose(void)
 {
     int mask = ALWAYS;
     mask |= is_set("PK_NCCL_KERNEL_CH") ? PKI_NCCL_KERNEL_CH : 0;
@@ -142,7 +143,7 @@ void pki_nccl_mask_at(int *mask)
     pki_store(mask, pki_load(&on) ? pki_load(&chosen) : 0);
 }
 
-void pki_nccl_mask_turn(bool now_on)
+static void mask_turn(bool now_on)
 {
     int *mask = pki_load(&its_mask);
     pki_store(&on, now_on);
@@ -150,7 +151,7 @@ void pki_nccl_mask_turn(bool now_on)
         pki_store(mask, now_on ? pki_load(&chosen) : 0);
 }
 
-void pki_nccl_mask_after_fork(void)
+static void mask_after_fork(void)
 {
     its_mask = NULL;
     on = false;
@@ -565,7 +566,7 @@ static bool start(const pki_config *config)
     backend_found = pki_nccl_make_discoverable(config, is_named(config->backends), how, sizeof how);
     if (!backend_found && pki_load(&contexts_live) == 0)
         return false;
-    pki_nccl_mask_choose();
+    mask_choose();
     pki_nccl_assemble_start();
     pki_nccl_emit_start();
     pki_nccl_tracks_start();
@@ -574,13 +575,13 @@ static bool start(const pki_config *config)
     stale = pki_load(&pki_nccl_lost.stale);
     pki_store(&pki_nccl_open.monotonic, config->monotonic);
     pki_store_release(&pki_nccl_open.recording, 1); /* pairs with the acquire of a start */
-    pki_nccl_mask_turn(true);
+    mask_turn(true);
     return true;
 }
 
 static void stop(void)
 {
-    pki_nccl_mask_turn(false);
+    mask_turn(false);
     pki_store(&pki_nccl_open.recording, 0);
     pki_nccl_assemble_stop();
 }
@@ -590,7 +591,7 @@ static void after_fork(void)
     pki_nccl_callbacks_after_fork();
     pki_nccl_pool_after_fork();
     pki_nccl_contexts_after_fork();
-    pki_nccl_mask_after_fork();
+    mask_after_fork();
     pki_nccl_assemble_after_fork();
     backend_found = false;
 }

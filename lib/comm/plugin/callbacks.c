@@ -31,8 +31,9 @@ pki_nccl_losses pki_nccl_lost;
 
 _Static_assert(PKI_NCCL_PLACES <= UINT16_MAX + 1, "a place is 16 bits");
 
-/* Its pages are taken here, not in a callback. */
-bool pki_nccl_pool_make(void)
+/* Makes the pool if there is none; its pages are taken here, not in a callback. False without
+ * memory. */
+static bool make_pool(void)
 {
     if (pki_load_acquire(&pki_nccl_open.pool)) /* pairs with the release below */
         return true;
@@ -592,7 +593,7 @@ int pki_nccl_change_v4(void *event, int state, void *args)
 /* Whether or not a session is open: the next one will want to know of it. */
 static uint32_t open_comm(void **context, int *mask)
 {
-    uint32_t made = pki_nccl_pool_make() ? pki_nccl_context_open() : 0;
+    uint32_t made = make_pool() ? pki_nccl_context_open() : 0;
     *context = (void *)(uintptr_t)made;
     pki_nccl_codes_forget();
     pki_nccl_mask_at(mask);

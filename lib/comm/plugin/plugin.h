@@ -102,8 +102,6 @@ typedef struct pki_nccl_losses {
 extern PKI_NCCL_NEAR pki_nccl_gate pki_nccl_open;
 extern PKI_NCCL_NEAR pki_nccl_losses pki_nccl_lost;
 
-/* Makes the pool if there is none. False without memory. */
-bool pki_nccl_pool_make(void);
 void pki_nccl_pool_after_fork(void);
 
 static inline uint32_t pki_nccl_place(uint64_t handle)
@@ -237,14 +235,10 @@ static inline uint32_t pki_nccl_context_index(uint32_t context)
 
 /* ---- which events NCCL is asked for ---- */
 
-/* What the environment asks for (PK_NCCL_KERNEL_CH, PK_NCCL_PROXY_STEPS). */
-void pki_nccl_mask_choose(void);
 bool pki_nccl_mask_kernels(void);
 
 /* NCCL reads its mask there, as long as a communicator lives. */
 void pki_nccl_mask_at(int *mask);
-void pki_nccl_mask_turn(bool on);
-void pki_nccl_mask_after_fork(void);
 
 /* ---- what the collector knows of the event in a place ---- */
 
