@@ -19,7 +19,7 @@ import sys
 ALWAYS = ["house"]
 FOLDERS = [
     # that each rule can fail, and what ./dev does with tests
-    (("tests/house/", "tests/affected.py", "tests/again.py", "tests/tally.py", "tests/targets.py", "dev"), ["proof"]),
+    (("tests/house/", "tests/affected.py", "tests/tally.py", "tests/targets.py", "dev"), ["proof"]),
     ("include/", ["unit", "headers", "abi", "ffi"]),
     ("lib/comm/plugin/", ["unit", "nccl"]),
     ("lib/backend/nvtx/", ["unit", "nvtx"]),

@@ -1,4 +1,4 @@
-"""abi.py check|record NM READELF INCLUDE LIBRARY CC... - what programs that were linked against libpk.so, or
+"""abi.py check|record|prove NM READELF INCLUDE LIBRARY CC... - what programs that were linked against libpk.so, or
 libpkbench.so, rely on.
 
 The table of a soname, libpk.so.N.abi, is C: it says of each struct where its members are and of which type,
@@ -14,11 +14,10 @@ else over a table that exists. A break asks for a new PK_ABI (pk/version.h) and,
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
-
-from declared import Declared, preprocessed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BENCH = ("bench.h", "bench_register.h", "disable_bench.h", "keep.h")
@@ -41,6 +40,96 @@ HEAD = """/* What programs linked against %s rely on: made by tests/abi/abi.py, 
 def run(*command, check=False, **options):
     environment = dict(os.environ, LC_ALL="C")
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=check, **options)
+
+
+# ---- what the public headers declare, as the compiler sees it ----
+
+MARKER = re.compile(r'^# \d+ "([^"]*)"')
+STRUCT = re.compile(r"(?:typedef )?struct (\w+) ?\{(.*)\} ?(\w*)$")
+ENUM = re.compile(r"(?:typedef )?enum (\w*) ?\{(.*)\} ?(\w*)$")
+NAME = re.compile(r"(\w+) ?(?:\[[^]]*\])*$")
+BRACED = re.compile(r"([\w *]*?)\((\w+)\) ?\((.*)$")  # the name in parentheses keeps a macro of its name away
+PLAIN = re.compile(r"([\w *]*?)\b(\w+) ?\((.*)$")
+POINTER = re.compile(r"\(\*(\w+)\)")
+
+
+def preprocessed(cc, include, headers):
+    """These headers' own lines, without those of what they include."""
+    source = "".join(f"#include <pk/{name}>\n" for name in headers)
+    command = [*cc, "-std=gnu11", "-E", "-I", include, "-x", "c", "-"]
+    text = subprocess.run(command, input=source, check=True, capture_output=True, text=True).stdout
+    ours, kept = False, []
+    for line in text.splitlines():
+        marker = MARKER.match(line)
+        if marker:
+            path = marker.group(1)
+            ours = path.startswith(include) and "/pk/" in path and path.rsplit("/", 1)[1] in headers
+        elif ours:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def without_attributes(text):
+    return re.sub(r"__attribute__ ?\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)", "", text)
+
+
+def declarations(text):
+    """Each declaration at file scope, on one line; the bodies of functions are left out."""
+    depth, chunk = 0, ""
+    for char in without_attributes(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)):
+        depth += {"{": 1, "}": -1}.get(char, 0)
+        chunk += char
+        if depth == 0 and char == ";":
+            yield " ".join(chunk[:-1].split())
+            chunk = ""
+        elif depth == 0 and char == "}" and re.search(r"\)\s*\{", chunk.split("{")[0] + "{"):
+            chunk = ""
+
+
+def members(body):
+    """(name, type) of each member of a struct."""
+    for statement in filter(None, (part.strip() for part in body.split(";"))):
+        pointer = POINTER.search(statement)
+        if pointer:
+            yield pointer.group(1), statement.replace(pointer.group(1), "", 1)
+            continue
+        first, *rest = statement.split(",")
+        name = NAME.search(first)
+        base = first[:name.start(1)].rstrip("* ")
+        for declarator in [first[len(base):], *rest]:
+            stars, word, tail = re.match(r"([* ]*)(\w+) ?(.*)$", declarator).groups()
+            yield word, f"{base} {stars.strip()}{tail}".replace(" [", "[").strip()
+
+
+class Declared:
+    """structs: name -> [(member, type)]; enums: names of values; rest: declarations by name."""
+
+    def __init__(self, text):
+        self.structs, self.values, self.rest = {}, [], {}
+        for line in declarations(text):
+            self.enter(line)
+
+    def enter(self, line):
+        if line.startswith(("static ", "_Static_assert")) or not re.search(r"\bpk_|\bPK_", line):
+            return
+        struct, enum = STRUCT.match(line), ENUM.match(line)
+        if struct:
+            self.structs[struct.group(3) or "struct " + struct.group(1)] = list(members(struct.group(2)))
+        elif enum:
+            self.values += [part.split("=")[0].strip() for part in enum.group(2).split(",") if part.strip()]
+        else:
+            line = re.sub(r"^(extern )?inline ", "", line)
+            function = BRACED.match(line) or PLAIN.match(line)
+            if function:
+                self.rest[function.group(2)] = "%s(%s)(%s" % function.groups()
+            elif not re.fullmatch(r"struct \w+", line):
+                self.rest[re.search(r"(\w+)$", line).group(1)] = line
+
+    def exported(self):
+        return {name for name, line in self.rest.items() if not line.startswith("typedef")}
+
+
+# ---- libraries and their headers ----
 
 
 def headers(include, name):
@@ -184,9 +273,67 @@ def record(nm, readelf, include, library, cc):
     return 0
 
 
+# ---- the proof: headers with one change each, beside the table of those that are here ----
+
+# header, what stands there, what takes its place, and a piece of the complaint; None: there must be none.
+CHANGES = [
+    ("options.h", "    const char *tuning;\n", "    const char *tuning;\n    uint64_t newest;\n", None),
+    ("options.h", "    const char *tuning;\n", "", "tuning"),
+    ("options.h", "    const char *trace_path;\n", "    const char *trace_path;\n    const char *early;\n", "early"),
+    ("options.h", "    uint32_t warmup_steps;\n", "    uint64_t warmup_steps;\n", "another type"),
+    ("options.h", "    uint32_t warmup_steps;\n", "    uint32_t warmup_steps, squeezed;\n", "squeezed"),
+    ("region.h", "    uint32_t line;", "    uint64_t line;", "the size of pk_region"),
+    ("stats.h", "    double unit_ns;", "    double unit_ns, unit_s;", "pk_stats.spare has moved"),
+    ("region.h", "    PK_WAIT = 5 ", "    PK_WAIT = 5, PK_NEW = 6 ", None),
+    ("region.h", "    PK_IO = 4,", "    PK_IO = 6,", "PK_IO has another value"),
+    ("status.h", "pk_status_name(pk_status status)", "pk_status_name(int64_t status)", "pk_status_name"),
+    ("session.h", "PK_API pk_status pk_flush(void);", "", "pk_flush"),
+    ("session.h", "PK_API pk_status pk_flush(void);",
+     "PK_API pk_status pk_flush(void);\nPK_API pk_status pk_flush_more(void);", None),
+]
+
+
+def complaints(nm, readelf, include, library, cc, change):
+    header, before, after, wanted = change
+    with tempfile.TemporaryDirectory() as root:
+        shutil.copytree(include, root + "/include")
+        path = os.path.join(root, "include", "pk", header)
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        if before not in text:
+            return f"{header}: '{before.strip()}' is no longer there to be changed"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace(before, after, 1))
+        said = "; ".join(check(nm, readelf, root + "/include", library, cc)[0])
+    if wanted is None and said:
+        return f"{header}: '{after.strip()}' should be fine, but: {said}"
+    if wanted is not None and wanted not in said:
+        return f"{header}: '{after.strip()}' should be told as '{wanted}', but: {said or 'nothing'}"
+    return None
+
+
+def other_symbols(nm, readelf, include, library, cc):
+    """A library of the same name that lacks everything, and one of a name without a table."""
+    with tempfile.TemporaryDirectory() as root:
+        for name, wanted in ("libpk.so.1", "pk_start@@PK_1 is not exported"), ("libpk.so.77", "no table"):
+            made = os.path.join(root, name)
+            run(*cc, "-shared", "-nostdlib", "-x", "c", "/dev/null", "-o", made, "-Wl,-soname," + name, check=True)
+            said = "; ".join(check(nm, readelf, include, made, cc)[0])
+            if wanted not in said:
+                yield f"{name}: should say '{wanted}', but says: {said or 'nothing'}"
+
+
+def prove(nm, readelf, include, library, cc):
+    found = [complaints(nm, readelf, include, library, cc, change) for change in CHANGES]
+    found += other_symbols(nm, readelf, include, library, cc)
+    found = [text for text in found if text]
+    print("\n".join(found))
+    return 1 if found else 0
+
+
 def main(command, nm, readelf, include, library, *cc):
-    if command == "record":
-        return record(nm, readelf, include, library, cc)
+    if command in ("record", "prove"):
+        return {"record": record, "prove": prove}[command](nm, readelf, include, library, cc)
     complaints, new = check(nm, readelf, include, library, cc)
     if new:
         print("not in the table yet, and free to change:", ", ".join(new))

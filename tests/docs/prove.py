@@ -1,4 +1,4 @@
-"""prove.py BUILD PREFIX LIBDIR - pages with one mistake each: run.py and links.py have to find it; and pages
+"""prove.py BUILD PREFIX LIBDIR - pages with one mistake each: run.py and checks.py have to find it; and pages
 without, in which they must not find any."""
 
 import os
@@ -6,7 +6,7 @@ import signal
 import sys
 import tempfile
 
-import links
+import checks
 import run
 
 STARVED = """```sh
@@ -75,7 +75,7 @@ def complaints(text, build, installed, libdir):
         os.mkdir(os.path.join(root, "docs"))
         with open(os.path.join(root, "README.md"), "w", encoding="utf-8") as file:
             file.write(text)
-        return run.run_page(root, build, installed, libdir, "README.md")[1] + list(links.complaints(root, ["README.md"]))
+        return run.run_page(root, build, installed, libdir, "README.md")[1] + list(checks.wrong_links(root, ["README.md"]))
 
 
 def main(build, prefix, libdir):

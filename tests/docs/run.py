@@ -24,7 +24,7 @@ Comments in front of a block (HTML's, so that readers do not see them):
     <!-- on: run.json -->               the files that SQL is about; run.json if nothing is said
 
 What a page takes for granted lies in tests/docs/given: guide.h is put in front of guide.md's C (.hpp, .cuh, .py and so
-on likewise), and guide.sh is run in its folder first. $SOURCE, $BUILD and $PREFIX are this tree, what was built of it,
+on likewise), and what pages.sh has for it is run in its folder first. $SOURCE, $BUILD and $PREFIX are this tree, what was built of it,
 and where that is installed. docs/install.md has nothing of it but the tree: it is read as by somebody who has just
 got that. What a block exports, the next ones have.
 
@@ -137,8 +137,10 @@ def run_block(place, block, counts):
 
 
 def prepare(place):
-    if script := place.given(".sh"):
-        languages.bash(place, script)
+    path = os.path.join(GIVEN, "pages.sh")
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            languages.bash(place, f"PAGE={place.page}\n{file.read()}")
 
 
 @contextlib.contextmanager

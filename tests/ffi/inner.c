@@ -1,9 +1,15 @@
-#include "inner.h"
-
+/* A C library with a region of its own, linked with libpk.so, which calls back into whoever uses
+ * it. */
 #include <pk/pk.h>
 
 #include <dlfcn.h>
 #include <stdlib.h>
+
+void inner_work(void (*back)(void));
+
+/* A stream of the mock of CUDA's driver (tests/fake) that $PK_CUDA_LIBRARY names; NULL if it names
+ * none. */
+void *inner_stream(void);
 
 static pk_region region = PK_REGION_OF(PK_DATA, "in C");
 

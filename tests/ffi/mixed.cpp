@@ -1,11 +1,14 @@
 /* mixed.cpp - what each mixed program does, in C++: see seen.py. */
-#include "inner.h"
-
 #include <pk/goodput.h>
 #include <pk/pk.hpp>
 
 #include <cstdlib>
 #include <thread>
+
+extern "C" {
+void inner_work(void (*back)(void)); /* inner.c */
+void *inner_stream(void);
+}
 
 namespace
 {

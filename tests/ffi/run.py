@@ -53,7 +53,7 @@ class Place:
                        f"Libs: -L{self.lib} -lpk\n")
         clean = {name: value for name, value in os.environ.items() if not name.startswith("PK_")}
         self.env = clean | {"LD_LIBRARY_PATH": self.lib, "PKG_CONFIG_PATH": self.lib, "LIBRARY_PATH": self.lib,
-                            "CPATH": HERE, "TMPDIR": folder, "GOCACHE": os.path.join(folder, "go-cache"),
+                            "TMPDIR": folder, "GOCACHE": os.path.join(folder, "go-cache"),
                             "GOPATH": os.path.join(folder, "go"), "GOFLAGS": "-mod=mod", "GOPROXY": "off"}
 
     def run(self, *command, fails=False, cwd=None):

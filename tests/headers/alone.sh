@@ -1,4 +1,6 @@
 #!/bin/sh
+# alone.sh COMPILER INCLUDE_DIR LANGUAGE - a scope's name is a literal; a name known at run time does not compile, for all calls
+# of that place would count as its first one's.
 # alone.sh COMPILER INCLUDE_DIR HEADER - a public header compiles alone, twice over, in every language
 # that it promises, at warnings stricter than a user's, with and without PK_DISABLE.
 #
@@ -19,6 +21,18 @@ dir=$(cd "$dir" && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
+
+named() # LANGUAGE NAME
+{
+    printf '#include <pk/region.h>\nvoid f(const char *name);\nvoid f(const char *name) { (void)name; PK_REGION_SCOPE_NAMED(%s); }\n' "$2" |
+        if [ "$1" = c ]; then "$cc" -x c -I"$dir" -fsyntax-only -; else "$cxx" -x c++ -I"$dir" -fsyntax-only -; fi 2>errors
+}
+
+case $header in c | c++)
+    named "$header" '"literal"' || { echo "a literal is refused:"; cat errors; exit 1; }
+    if named "$header" name; then echo "a name known at run time is taken"; exit 1; fi
+    exit
+esac
 
 common="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Werror"
 failed=0

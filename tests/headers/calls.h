@@ -1,5 +1,5 @@
 /* Functions with calls of perfkit's, and the same functions without: nothing.py compiles both and
- * compares. PK(...) is what the second has not. Included by calls.c and calls.cpp. */
+ * compares. PK(...) is what the second has not. As it is, the C part; included by calls.cpp. */
 /* clang-format off: it cannot know what PK(...) becomes. */
 #include <stddef.h>
 #include <stdint.h>

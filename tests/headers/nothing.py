@@ -17,7 +17,7 @@ CACHE = ["ccache"] if os.environ.get("CCACHE_DIR") and shutil.which("ccache") el
 HERE = os.path.dirname(os.path.abspath(__file__))
 LEVELS = ["-O1", "-O2", "-O3", "-Os"]
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-Wno-variadic-macros"]
-COMPILERS = {"calls.c": ["gcc", "clang"], "calls.cpp": ["g++", "clang++"]}
+COMPILERS = {"calls.h": ["gcc", "clang"], "calls.cpp": ["g++", "clang++"]}
 
 
 def run(*command):
@@ -49,8 +49,8 @@ def data(nm, path):
 
 def compiled(compiler, level, source, include, folder, *flags):
     made = os.path.join(folder, "calls.o")
-    standard = "-std=gnu11" if source.endswith(".c") else "-std=c++11"
-    run(*CACHE, compiler, standard, level, "-ffunction-sections", *STRICT, *flags, "-I", include, "-c", os.path.join(HERE, source), "-o", made)
+    language = ["-std=gnu11", "-x", "c"] if source.endswith(".h") else ["-std=c++11"]
+    run(*CACHE, compiler, *language, level, "-ffunction-sections", *STRICT, *flags, "-I", include, "-c", os.path.join(HERE, source), "-o", made)
     return made
 
 

@@ -2,7 +2,7 @@
 dev.py affected SOURCE BUILD
 dev.py test SOURCE MESON - what `./dev` does with tests: it names every suite (suites), finds what an edit can affect
 (affected; tests/affected.py), and says what came of tests, also of those that fail once or always, and of words that it
-does not know (test; tests/tally.py, tests/again.py)."""
+does not know (test; tests/tally.py)."""
 
 import glob
 import json
@@ -37,7 +37,7 @@ EXPECTED = {
     "tests/unit/test_text.c": ["build tests/unit/unit-test_text", "suite house", "test test_text"],
     "tests/golden/report-gpu.txt": ["all", "suite house", "suite unit"],
     "tests/house/rooms.py": ["all", "suite house", "suite proof"],
-    "tests/again.py": ["all", "suite house", "suite proof"],
+    "tests/tally.py": ["all", "suite house", "suite proof"],
     "dev": ["all", "suite house", "suite proof"],
     "docs/guide.md": ["suite house", "page docs/guide.md"],
 }
@@ -142,7 +142,7 @@ class Luck(unittest.TestCase):
         return glob.glob(os.path.join(self.build, "meson-logs", "first*.json"))
 
     def again(self, logs):
-        return says("again.py", "first", *logs, "--", *self.command)
+        return says("tally.py", "first", *logs, "--", *self.command)
 
     def count_runs(self, state):
         with open(os.path.join(self.folder, state), encoding="utf-8") as file:

@@ -1,16 +1,124 @@
 """job.py PK GOLDEN BROWSER FORGE page|data - the page of `pk job --html` in a headless browser, and the data in it."""
 
 import json
+import math
 import os
 import random
+import re
+import statistics
+import subprocess
 import sys
 import tempfile
 import unittest
 
-import job_kit as kit
 from opened import BROKEN, Pages, UNTOLD, chromium, scene
 
 PK, FORGE = map(os.path.abspath, (sys.argv[1], sys.argv[4]))
+
+
+# ---- forged jobs, their pages, and what is in both ----
+
+DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+WAITING = ("comm", "wait")
+
+
+def forge(program, folder, **numbers):
+    """The ranks that are slow."""
+    os.mkdir(folder)
+    done = subprocess.run([program, folder, *(f"{key}={value}" for key, value in numbers.items())], check=True, capture_output=True, text=True, timeout=300)
+    return [int(line) for line in done.stdout.split()]
+
+
+def files_in(folder):
+    return sorted(os.path.join(where, name) for where, _, names in os.walk(folder) for name in names)
+
+
+def pk_job(pk, *arguments, **more):
+    return subprocess.run([pk, "job", *arguments], capture_output=True, text=True, timeout=300, check=False, **more)
+
+
+def write_page(pk, path, *arguments, **more):
+    done = pk_job(pk, "--html", path, *arguments, **more)
+    if (done.returncode, done.stdout, done.stderr) != (0, "", ""):
+        raise AssertionError(done)
+    return path
+
+
+def without_charts(pk):
+    done = pk_job(pk, "--html", "-", "/nowhere")
+    return "built without" in done.stderr
+
+
+def embedded(path, name):
+    with open(path, encoding="utf-8") as file:
+        return json.loads(re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', file.read(), re.DOTALL).group(1))
+
+
+def cells_of(text):
+    return [64 * DIGITS.index(a) + DIGITS.index(b) for a, b in zip(text[::2], text[1::2])]
+
+
+class Rank:
+    """A rank's file as it is."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as file:
+            self.report = json.load(file)
+        stages, width = self.report["stages"], self.report["stages"]["width"]
+        blocks = stages["loops"][0]["blocks"]
+        self.rank = self.report["run"]["rank"]
+        self.stages = stages["names"]
+        self.blocks = [blocks[i:i + width] for i in range(0, len(blocks), width)]
+
+    def step(self, block):
+        _, steps, took, _ = self.blocks[block][:4]
+        return took / steps
+
+    def own(self, block):
+        """For the same work."""
+        _, _, took, items = self.blocks[block][:4]
+        waited = sum(ns for stage, ns in zip(self.stages, self.blocks[block][4:]) if stage["kind"] in WAITING)
+        return (took - waited) / items
+
+    def stage(self, at):
+        return sum(block[4 + at] for block in self.blocks) / sum(block[1] for block in self.blocks)
+
+
+def heat_of(ranks, figure, per_row):
+    """Thousandths of the median, rows of `per_row` ranks, the largest of each."""
+    rows = []
+    for block in range(len(ranks[0].blocks)):
+        values = [figure(rank, block) for rank in ranks]
+        middle = statistics.median(values)
+        shown = [math.floor(1000 * value / middle + 0.5) for value in values]
+        rows.append([max(shown[i:i + per_row]) for i in range(0, len(shown), per_row)])
+    return [column[row] for row in range(len(rows[0])) for column in rows]
+
+
+# ---- how the page writes figures (tools/html/common.js) ----
+
+def digits_of(value):
+    size = abs(value)
+    return f"{value:.{2 if size < 9.995 else 1 if size < 99.95 else 0}f}"
+
+
+def time_text(ns):
+    size, unit = float(ns), 0
+    while abs(size) >= 999.5 and unit < 3:
+        size /= 1000
+        unit += 1
+    return (str(int(size)) if unit == 0 and size == int(size) else digits_of(size)) + "\u202f" + ("ns", "µs", "ms", "s")[unit]
+
+
+def percent_text(share):
+    value, size = 100 * share, abs(100 * share)
+    if 0 < size < 0.005:
+        return "<0.01\u202f%"
+    return f"{value:.{0 if size == 0 else 2 if size < 0.995 else 1 if size < 99.95 else 0}f}\u202f%"
+
+
+def signed_text(share):
+    return "+" + percent_text(share) if share > 0 else percent_text(share).replace("-", "−")
 
 
 # ---- what is in the page of `pk job --html` ----
@@ -31,9 +139,9 @@ class JobData(unittest.TestCase):
         return os.path.join(self.folder, *names)
 
     def forged(self, **numbers):
-        slow = kit.forge(FORGE, self.path("job"), **numbers)
-        page = kit.page(PK, self.path("page.html"), self.path("job"))
-        wanted = json.loads(kit.pk_job(PK, "--json", self.path("job")).stdout)
+        slow = forge(FORGE, self.path("job"), **numbers)
+        page = write_page(PK, self.path("page.html"), self.path("job"))
+        wanted = json.loads(pk_job(PK, "--json", self.path("job")).stdout)
         return slow, page, wanted
 
     def check_ranks(self, drawn, wanted):
@@ -53,13 +161,13 @@ class JobData(unittest.TestCase):
             self.assertAlmostEqual(max(column), spread["max"], delta=1)
 
     def check_heat(self, heat, per_row):
-        ranks = sorted((kit.Rank(path) for path in kit.files(self.path("job"))), key=lambda rank: rank.rank)
+        ranks = sorted((Rank(path) for path in files_in(self.path("job"))), key=lambda rank: rank.rank)
         self.assertTrue(heat["by_work"])
         self.assertEqual((heat["ranks_per_row"], heat["blocks_per_column"]), (per_row, 1))
         self.assertEqual(heat["first_steps"], [block[0] for block in ranks[0].blocks])
         self.assertEqual([row[0] for row in heat["ranks"]], list(range(0, len(ranks), per_row)))
-        for name, figure in ("step", kit.Rank.step), ("own", kit.Rank.own):
-            shown, wanted = kit.cells(heat[name]), kit.heat_of(ranks, figure, per_row)
+        for name, figure in ("step", Rank.step), ("own", Rank.own):
+            shown, wanted = cells_of(heat[name]), heat_of(ranks, figure, per_row)
             self.assertEqual(len(shown), len(wanted))
             self.assertLessEqual(max(abs(a - b) for a, b in zip(shown, wanted)), 1, name)
         for k, stage in enumerate(ranks[0].stages):
@@ -70,16 +178,16 @@ class JobData(unittest.TestCase):
             with self.subTest(ranks=ranks):
                 self.setUp()
                 _, page, wanted = self.forged(ranks=ranks, culprits=1, slow=0.1, per_host=4, regions=5, calls=50)
-                self.assertEqual(kit.embedded(page, "job"), wanted)
-                drawn = kit.embedded(page, "drawn")
+                self.assertEqual(embedded(page, "job"), wanted)
+                drawn = embedded(page, "drawn")
                 self.check_ranks(drawn, wanted)
                 self.check_heat(drawn["heat"], 1)
 
     def test_4096_ranks(self):
         slow, page, wanted = self.forged(ranks=4096, culprits=2, slow=0.2, per_host=8, regions=12, calls=5)
         self.assertLess(os.path.getsize(page), 2_200_000)
-        self.assertEqual(kit.embedded(page, "job"), wanted)
-        drawn = kit.embedded(page, "drawn")
+        self.assertEqual(embedded(page, "job"), wanted)
+        drawn = embedded(page, "drawn")
         self.check_ranks(drawn, wanted)
         self.check_heat(drawn["heat"], 11)
         self.assertEqual(len(drawn["heat"]["ranks"]), 373)
@@ -89,7 +197,7 @@ class JobData(unittest.TestCase):
     def test_what_is_left_out_is_counted(self):
         """More ranks than are listed, more regions than are in the tables."""
         slow, page, wanted = self.forged(ranks=4200, culprits=1, slow=0.3, steps=30)
-        job, drawn = kit.embedded(page, "job"), kit.embedded(page, "drawn")
+        job, drawn = embedded(page, "job"), embedded(page, "drawn")
         self.assertEqual((job["job"]["ranks"], len(job["ranks"]), len(drawn["rank_stages"])), (4200, 4096, 4096))
         numbers = [rank["rank"] for rank in job["ranks"]]
         self.assertEqual(numbers, sorted(numbers))
@@ -100,35 +208,35 @@ class JobData(unittest.TestCase):
 
     def test_many_regions(self):
         _, page, wanted = self.forged(ranks=4, regions=250, calls=5)
-        job, drawn = kit.embedded(page, "job"), kit.embedded(page, "drawn")
+        job, drawn = embedded(page, "job"), embedded(page, "drawn")
         self.assertEqual((len(job["regions"]), drawn["totals"]["regions"]), (200, 250))
         self.assertEqual(job["regions"], wanted["regions"][:200])
         self.assertEqual([len(row) for row in drawn["rank_regions"]], [200] * 4)
 
     def test_of_one_rank_or_without_steps(self):
-        kit.forge(FORGE, self.path("one"), ranks=1)
-        kit.page(PK, self.path("one.html"), self.path("one"))
-        kit.forge(FORGE, self.path("none"), ranks=4, steps=0, regions=2, calls=5)
-        page = kit.page(PK, self.path("none.html"), self.path("none"))
-        self.assertNotIn("heat", kit.embedded(page, "drawn"))
+        forge(FORGE, self.path("one"), ranks=1)
+        write_page(PK, self.path("one.html"), self.path("one"))
+        forge(FORGE, self.path("none"), ranks=4, steps=0, regions=2, calls=5)
+        page = write_page(PK, self.path("none.html"), self.path("none"))
+        self.assertNotIn("heat", embedded(page, "drawn"))
 
     def test_to_standard_output(self):
-        kit.forge(FORGE, self.path("job"), ranks=4)
-        page = kit.page(PK, self.path("page.html"), self.path("job"))
-        done = kit.pk_job(PK, "--html", "-", self.path("job"))
+        forge(FORGE, self.path("job"), ranks=4)
+        page = write_page(PK, self.path("page.html"), self.path("job"))
+        done = pk_job(PK, "--html", "-", self.path("job"))
         with open(page, encoding="utf-8") as file:
             # But for the way from the page to the files.
             self.assertEqual(done.stdout.split('{"base":')[0], file.read().split('{"base":')[0])
         self.assertTrue(done.stdout.endswith("</html>\n"))
 
     def test_what_is_wrong_is_said(self):
-        kit.forge(FORGE, self.path("job"), ranks=2)
+        forge(FORGE, self.path("job"), ranks=2)
         job = self.path("job")
         for arguments, says in ((["--html", "x.html", "--json", job], "--html or --json"), (["--html", "x.html", "--against", self.path("gone"), job], "gone"),
                                 (["--html", "x.html", "--against-steps", "900-950", job], "900-950"), (["--html"], "--html needs a file"),
                                 (["--html", "/nowhere/x.html", job], "/nowhere/x.html: No such"), (["--html", self.folder, job], "is a directory"),
                                 (["--html", "x.html", self.path("gone")], "gone")):
-            done = kit.pk_job(PK, *arguments, cwd=self.folder)
+            done = pk_job(PK, *arguments, cwd=self.folder)
             self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
             self.assertIn(says, done.stderr)
         self.assertFalse(os.path.exists(self.path("x.html")))
@@ -150,9 +258,9 @@ def counted(rank, ipc):
 
 
 class Measured:
-    def forged(self, folder, ipc, forge):
-        kit.forge(forge, folder, ranks=4)
-        for path in kit.files(folder):
+    def forged(self, folder, ipc, program):
+        forge(program, folder, ranks=4)
+        for path in files_in(folder):
             with open(path, encoding="utf-8") as file:
                 report = json.load(file)
             rank = report["run"]["rank"]
@@ -166,8 +274,8 @@ class Measured:
         before, now, path = (os.path.join(self.folder, name) for name in ("slower", "faster", "events.html"))
         self.forged(before, 2, self.forge)
         self.forged(now, 2.5, self.forge)
-        kit.pk_job(self.pk, "--html", path, "--against", before, now)
-        job = json.loads(kit.pk_job(self.pk, "--json", "--against", before, now).stdout)
+        pk_job(self.pk, "--html", path, "--against", before, now)
+        job = json.loads(pk_job(self.pk, "--json", "--against", before, now).stdout)
         self.assertEqual(job["costs"]["device_memory"]["job"], 10 ** 10)
         self.assertEqual(job["costs"]["device_taken"]["by_rank"]["max"], 4 * 10 ** 9)
         self.assertAlmostEqual(job["costs"]["device_memory"]["by_rank"]["imbalance"], 0.6)
@@ -200,15 +308,15 @@ FULL = "document.documentElement.scrollWidth"
 class JobRoom:
     def long_names(self):
         folder = os.path.join(self.folder, "long")
-        kit.forge(self.forge, folder, ranks=4, culprits=1, slow=0.2, regions=2, calls=5)
-        for path in kit.files(folder):
+        forge(self.forge, folder, ranks=4, culprits=1, slow=0.2, regions=2, calls=5)
+        for path in files_in(folder):
             with open(path, encoding="utf-8") as file:
                 text = file.read()
             for i, name in enumerate(("backward", "region 1", "node0", "train")):
                 text = text.replace(f'"{name}"', f'"{"n" * 5000}{i}{"m" * 5000}"')
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
-        return kit.page(self.pk, folder + ".html", folder)
+        return write_page(self.pk, folder + ".html", folder)
 
     def test_long_names_stay_in_the_page(self):
         path = self.long_names()
@@ -223,8 +331,8 @@ class JobRoom:
     def with_operations(self, ranks):
         """A communicator with a long name, and messages on it."""
         folder = os.path.join(self.folder, "operations")
-        kit.forge(self.forge, folder, ranks=ranks, report=1)
-        for rank, path in enumerate(kit.files(folder)):
+        forge(self.forge, folder, ranks=ranks, report=1)
+        for rank, path in enumerate(files_in(folder)):
             with open(path, encoding="utf-8") as file:
                 report = json.load(file)
             report["comm"] = scene.collectives(random.Random(rank))
@@ -233,7 +341,7 @@ class JobRoom:
             report["comm"]["communicators"][0]["name"] = "MPI_COMM_WORLD messages"
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(report, file)
-        return kit.page(self.pk, folder + ".html", folder), json.loads(kit.pk_job(self.pk, "--json", folder).stdout)
+        return write_page(self.pk, folder + ".html", folder), json.loads(pk_job(self.pk, "--json", folder).stdout)
 
     def test_operations_fit_the_screen(self):
         """A communicator's name stands above its operations and not in each, so the last columns are on the page."""
@@ -261,7 +369,7 @@ class JobRoom:
             page = self.open_watched(folder + ".html", width=1280, height=800)
             page.frames(3)
             shown = page.ask("written.filter((w) => w.canvas === document.querySelector('#matrix canvas')).map((w) => w.text)")
-            sent = [f"{kit.digits(size / 1000)}\u202fkB" for _, _, _, size, _ in job["messages"]["matrix"]]
+            sent = [f"{digits_of(size / 1000)}\u202fkB" for _, _, _, size, _ in job["messages"]["matrix"]]
             self.assertEqual({text for text in shown if text}, set(sent) if ranks == 4 else set())
             page.close()
 
@@ -291,12 +399,12 @@ class JobPage(Measured, JobRoom, Pages):
     def job(self, ranks):
         if ranks not in self.made:
             folder = os.path.join(self.folder, str(ranks))
-            slow = kit.forge(FORGE, folder, ranks=ranks, culprits=1, slow=0.2, stage=2, per_host=4, regions=20, calls=5)
-            path = kit.page(PK, folder + ".html", folder)
+            slow = forge(FORGE, folder, ranks=ranks, culprits=1, slow=0.2, stage=2, per_host=4, regions=20, calls=5)
+            path = write_page(PK, folder + ".html", folder)
             shown = self.open(path)
             shown.ask("document.documentElement.style.scrollBehavior = 'auto'")
             shown.frames()
-            self.made[ranks] = slow[0], path, shown, json.loads(kit.pk_job(PK, "--json", folder).stdout)
+            self.made[ranks] = slow[0], path, shown, json.loads(pk_job(PK, "--json", folder).stdout)
         return self.made[ranks]
 
     def show_rank(self, page, rank):
@@ -314,8 +422,8 @@ class JobPage(Measured, JobRoom, Pages):
             self.assertIn(name, cells[0])
             self.assertEqual(cells[before], str(spread["ranks"]) if spread["ranks"] < 1000 else f"{spread['ranks']:,}".replace(",", "\u202f"))
             if spread["ranks"]:
-                self.assertEqual(cells[before + 1:before + 6], [kit.time(spread["min"]), kit.time(spread["mean"]), kit.time(spread["max"]),
-                                                                f"rank {spread['max_rank']}", kit.percent(spread["imbalance"])])
+                self.assertEqual(cells[before + 1:before + 6], [time_text(spread["min"]), time_text(spread["mean"]), time_text(spread["max"]),
+                                                                f"rank {spread['max_rank']}", percent_text(spread["imbalance"])])
 
     def check_figures(self, ranks):
         _, _, page, job = self.job(ranks)
@@ -323,17 +431,17 @@ class JobPage(Measured, JobRoom, Pages):
         self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|null|\[object")
         frontier, efficiency = job["frontier"], job["efficiency"]
         self.assertEqual(page.ask("[...document.querySelectorAll('.tile b')].map((b) => b.textContent)"),
-                         [kit.time(frontier["exposed"] / frontier["steps"]), "50", kit.percent(efficiency["parallel"]), kit.percent(efficiency["load_balance"]), "1"])
+                         [time_text(frontier["exposed"] / frontier["steps"]), "50", percent_text(efficiency["parallel"]), percent_text(efficiency["load_balance"]), "1"])
         self.assertEqual(page.ask("[...document.querySelectorAll('.verdict .name')].map((n) => n.textContent)"), [v["name"] for v in job["verdicts"]])
         said = page.ask("document.querySelector('#verdicts').textContent").replace("\u202fµs", " us")
         for verdict in job["verdicts"]:
             self.assertIn(verdict["text"], said)
         for cells, row in zip(page.ask(ROWS.format("#frontier")), frontier["increments"], strict=True):
-            self.assertEqual(cells[:2] + cells[3:4], [row["stage"], kit.time(row["time"] / frontier["steps"]), kit.percent(row["time"] / frontier["exposed"])])
+            self.assertEqual(cells[:2] + cells[3:4], [row["stage"], time_text(row["time"] / frontier["steps"]), percent_text(row["time"] / frontier["exposed"])])
             if row["time"]:
-                self.assertEqual(cells[4:], [f"rank {row['rank']}", kit.percent(row["of_rank"] / row["time"])])
+                self.assertEqual(cells[4:], [f"rank {row['rank']}", percent_text(row["of_rank"] / row["time"])])
         self.assertEqual(page.ask("[...document.querySelectorAll('#efficiency b')].map((b) => b.textContent)"),
-                         [kit.percent(efficiency[name]) for name in ("parallel", "load_balance", "communication", "serialisation", "transfer")])
+                         [percent_text(efficiency[name]) for name in ("parallel", "load_balance", "communication", "serialisation", "transfer")])
         self.check_spreads(page, "#imbalance .card:nth-of-type(1)", job["stages"], "per_step")
         self.check_spreads(page, "#imbalance .card:nth-of-type(2)", job["regions"], "self")
 
@@ -343,8 +451,8 @@ class JobPage(Measured, JobRoom, Pages):
         verdict = next(v for v in job["verdicts"] if v["name"] == "late-rank")
         shown = page.ask(ROWS.format("#late"))
         self.assertEqual([cells[0] for cells in shown], [f"rank {rank['rank']}" for rank in order[:len(shown)]])
-        self.assertEqual([cells[1] for cells in shown], [kit.signed(rank["late"]) for rank in order[:len(shown)]])
-        self.assertEqual(shown[0][3:], [f"{kit.percent(verdict['late_low'])} to {kit.percent(verdict['late_high'])}", kit.time(verdict["cost"]), "backward",
+        self.assertEqual([cells[1] for cells in shown], [signed_text(rank["late"]) for rank in order[:len(shown)]])
+        self.assertEqual(shown[0][3:], [f"{percent_text(verdict['late_low'])} to {percent_text(verdict['late_high'])}", time_text(verdict["cost"]), "backward",
                                         f"node{slow // 4}"])
         self.assertEqual((verdict["rank"], page.ask("document.querySelectorAll('#late .whisker .range').length")), (slow, 1))
 
@@ -355,15 +463,15 @@ class JobPage(Measured, JobRoom, Pages):
         row = next(r for r in job["ranks"] if r["rank"] == rank)
         self.assertEqual(page.ask("document.querySelector('#rank-body a').textContent"), row["file"])
         self.assertEqual(page.ask("decodeURIComponent(new URL(document.querySelector('#rank-body a').href).pathname)"), row["file"])
-        own, shown = kit.Rank(row["file"]), page.ask(ROWS.format("#rank-body"))
+        own, shown = Rank(row["file"]), page.ask(ROWS.format("#rank-body"))
         stages = {stage["stage"]: stage["per_step"] for stage in job["stages"]}
         for k, stage in enumerate(own.stages):
             spread = stages[stage["name"]]
-            self.assertEqual(shown[k][:3] + [shown[k][4].strip()], [stage["name"], kit.time(round(own.stage(k))), kit.time(spread["mean"]), kit.time(spread["max"])])
+            self.assertEqual(shown[k][:3] + [shown[k][4].strip()], [stage["name"], time_text(round(own.stage(k))), time_text(spread["mean"]), time_text(spread["max"])])
         regions = {region["name"]: region["self"] for region in job["regions"]}
         selves = {region["name"]: region["self"] for region in own.report["regions"]}
         for cells in shown[len(own.stages):]:
-            self.assertEqual(cells[1:3], [kit.time(selves[cells[0]]), kit.time(regions[cells[0]]["mean"])])
+            self.assertEqual(cells[1:3], [time_text(selves[cells[0]]), time_text(regions[cells[0]]["mean"])])
         return len(shown) - len(own.stages)
 
     def test_figures_of_4(self):
@@ -388,8 +496,8 @@ class JobPage(Measured, JobRoom, Pages):
     # ---- keys, mouse ----
 
     def cell_words(self, path, metric, row, column):
-        heat = kit.embedded(path, "drawn")["heat"]
-        cell = kit.cells(heat[metric])[row * len(heat["first_steps"]) + column]
+        heat = embedded(path, "drawn")["heat"]
+        cell = cells_of(heat[metric])[row * len(heat["first_steps"]) + column]
         first, last, _ = heat["ranks"][row]
         who = f"Rank {first}, " if first == last else f"Ranks {first} to {last}, "
         return f"{who}step {column}: {'at most ' if first != last else ''}{cell / 1000:.3f} × the median"
@@ -407,14 +515,14 @@ class JobPage(Measured, JobRoom, Pages):
         page.key("End")
         self.assertEqual(page.ask(TOLD), self.cell_words(path, "step", 1, 49))
         page.ask("(() => { const s = document.getElementById('heat-shows'); s.value = 'own'; s.dispatchEvent(new Event('change')); })()")
-        latest = kit.embedded(path, "drawn")["heat"]["ranks"][1][2]
+        latest = embedded(path, "drawn")["heat"]["ranks"][1][2]
         page.key("Enter")
         self.assertEqual(page.ask(CHOSEN), f"Rank {latest}")
         self.assertEqual(page.ask("document.activeElement.id"), "rank-number")
         x, y = page.ask("(() => { const c = document.querySelector('#heat canvas'); c.scrollIntoView({block: 'center', behavior: 'instant'});"
                         "const b = c.getBoundingClientRect(); return [b.x + b.width * 10.5 / 50, b.y + b.height - 1]; })()")
         page.mouse("Moved", x, y)
-        last = len(kit.embedded(path, "drawn")["heat"]["ranks"]) - 1
+        last = len(embedded(path, "drawn")["heat"]["ranks"]) - 1
         self.assertEqual(page.ask(TOLD), self.cell_words(path, "own", last, 10))
 
     def test_the_heat_map_answers(self):
@@ -426,7 +534,7 @@ class JobPage(Measured, JobRoom, Pages):
         """Its row is of another colour than the page."""
         for ranks in 8, 4096:
             slow, path, page, _ = self.job(ranks)
-            heat = kit.embedded(path, "drawn")["heat"]
+            heat = embedded(path, "drawn")["heat"]
             row = next(i for i, (first, last, _) in enumerate(heat["ranks"]) if first <= slow <= last)
             other = (row + 2) % len(heat["ranks"])
             warm = page.ask(f"""(() => {{ const c = document.querySelector('#heat canvas'), k = c.getContext('2d');
@@ -486,15 +594,15 @@ class JobPage(Measured, JobRoom, Pages):
 
     def test_names_are_text(self):
         folder = os.path.join(self.folder, "<b>hostile")
-        kit.forge(FORGE, folder, ranks=8, culprits=1, slow=0.2, regions=2, calls=5)
-        for path in kit.files(folder):
+        forge(FORGE, folder, ranks=8, culprits=1, slow=0.2, regions=2, calls=5)
+        for path in files_in(folder):
             with open(path, encoding="utf-8") as file:
                 text = file.read()
             for name in "backward", "region 1", "node0", "train":
                 text = text.replace(f'"{name}"', json.dumps(scene.HOSTILE))
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
-        page = self.open(kit.page(PK, folder + ".html", folder))
+        page = self.open(write_page(PK, folder + ".html", folder))
         self.sound(page)
         self.assertEqual(page.ask("document.querySelectorAll('main img, main script, main b b').length"), 0)
         self.assertIn("</script>", page.ask("document.querySelector('#frontier').textContent"))
@@ -502,21 +610,21 @@ class JobPage(Measured, JobRoom, Pages):
 
     def test_communication(self):
         folder = os.path.join(self.folder, "comm")
-        kit.forge(FORGE, folder, ranks=4, report=1)
-        for rank, path in enumerate(kit.files(folder)):
+        forge(FORGE, folder, ranks=4, report=1)
+        for rank, path in enumerate(files_in(folder)):
             with open(path, encoding="utf-8") as file:
                 report = json.load(file)
             report["comm"] = scene.collectives(random.Random(rank))
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(report, file)
-        page, job = self.open(kit.page(PK, folder + ".html", folder)), json.loads(kit.pk_job(PK, "--json", folder).stdout)
+        page, job = self.open(write_page(PK, folder + ".html", folder)), json.loads(pk_job(PK, "--json", folder).stdout)
         self.sound(page)
         self.check_spreads(page, "#communication .card:nth-of-type(1)", job["communicators"], "waited", 3)
         by_communicator = sorted(job["operations"], key=lambda row: row["communicator"])
         self.check_spreads(page, "#communication .card:nth-of-type(2)", by_communicator, "time", 3)
         shown = page.ask(ROWS.format("#communication .card:nth-of-type(3)"))
         self.assertEqual([(cells[0], cells[1], cells[4], cells[5]) for cells in shown],
-                         [(row["operation"], str(row["sequence"]), kit.time(row["spread"]), f"rank {row['last_rank']}") for row in job["arrivals"]])
+                         [(row["operation"], str(row["sequence"]), time_text(row["spread"]), f"rank {row['last_rank']}") for row in job["arrivals"]])
         self.assertGreater(len(shown), 0)
         self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|\[object")
         page.close()
@@ -524,8 +632,8 @@ class JobPage(Measured, JobRoom, Pages):
     def talking(self, name, ranks, hosts):
         """Each rank sends to the next two; every host has a counter of energy that all of its ranks read."""
         folder = os.path.join(self.folder, name)
-        kit.forge(FORGE, folder, ranks=ranks, per_host=ranks // hosts)
-        for path in kit.files(folder):
+        forge(FORGE, folder, ranks=ranks, per_host=ranks // hosts)
+        for path in files_in(folder):
             with open(path, encoding="utf-8") as file:
                 report = json.load(file)
             rank = report["run"]["rank"]
@@ -537,14 +645,14 @@ class JobPage(Measured, JobRoom, Pages):
                 {"counter": "package-0 core", "step_kind": "(run)", "joules": 99}, {"counter": "gpu0", "step_kind": "", "joules": 9}]}
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(report, file, separators=(",", ":"))
-        page = self.open(kit.page(PK, folder + ".html", folder), width=390, height=780, mobile=True, scale=2)
-        return folder, page, json.loads(kit.pk_job(PK, "--json", folder).stdout)
+        page = self.open(write_page(PK, folder + ".html", folder), width=390, height=780, mobile=True, scale=2)
+        return folder, page, json.loads(pk_job(PK, "--json", folder).stdout)
 
     def check_matrix(self, name, ranks, per_block):
         folder, page, job = self.talking(name, ranks, 2)
         self.sound(page)
         self.assertEqual(page.ask("document.documentElement.scrollWidth"), 390)
-        matrix = kit.embedded(folder + ".html", "drawn")["matrix"]
+        matrix = embedded(folder + ".html", "drawn")["matrix"]
         self.assertEqual(matrix["ranks_per_block"], per_block)
         self.assertEqual([row[0] for row in matrix["ranks"]], list(range(0, ranks, per_block)))
         sums = {}
@@ -581,21 +689,21 @@ class JobPage(Measured, JobRoom, Pages):
         self.assertNotIn("resident", costs)
         self.assertEqual([rank["read"] for rank in job["ranks"]], [100, 101, 102, 103])
         shown = {cells[0]: cells[1] for cells in page.ask(ROWS.format("#costs"))}
-        self.assertEqual((shown["MFU"], shown["Energy"]), (kit.percent(0.375), "1.04\u202fkJ"))
+        self.assertEqual((shown["MFU"], shown["Energy"]), (percent_text(0.375), "1.04\u202fkJ"))
         self.assertNotIn("Memory at most", shown)
         page.close()
 
     def test_before_and_after(self):
         before, now, path = (os.path.join(self.folder, name) for name in ("before", "now", "after.html"))
-        kit.forge(FORGE, before, ranks=8)
-        slow = kit.forge(FORGE, now, ranks=8, seed=1, culprits=1, slow=0.2, stage=2)
-        self.assertEqual((done := kit.pk_job(PK, "--html", path, "--against", before, now)).returncode, 1, done)
-        against = json.loads(kit.pk_job(PK, "--json", "--against", before, now).stdout)["against"]
+        forge(FORGE, before, ranks=8)
+        slow = forge(FORGE, now, ranks=8, seed=1, culprits=1, slow=0.2, stage=2)
+        self.assertEqual((done := pk_job(PK, "--html", path, "--against", before, now)).returncode, 1, done)
+        against = json.loads(pk_job(PK, "--json", "--against", before, now).stdout)["against"]
         changed = [row for row in against["rows"] if row["of"] != "rank" or row["change"] in ("slower", "faster")]
         page = self.open(path)
         self.sound(page)
         shown = page.ask(ROWS.format("#against"))
-        self.assertEqual([cells[2:4] + cells[6:] for cells in shown], [[kit.time(row["before"]), kit.time(row["now"]), row["change"]] for row in changed])
+        self.assertEqual([cells[2:4] + cells[6:] for cells in shown], [[time_text(row["before"]), time_text(row["now"]), row["change"]] for row in changed])
         self.assertEqual([shown[0][0], shown[-1][0], shown[-1][6]], ["The job\u2019s step", f"rank {slow[0]}", "slower"])
         self.assertIn("backward", [row[0] for row in shown if row[6] == "slower"])
         self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|null|\[object")
@@ -603,23 +711,23 @@ class JobPage(Measured, JobRoom, Pages):
 
     def test_scaling(self):
         few, many, path = (os.path.join(self.folder, name) for name in ("few", "many", "scaling.html"))
-        kit.forge(FORGE, few, ranks=4)
-        kit.forge(FORGE, many, ranks=8)
-        kit.pk_job(PK, "--html", path, "--against", few, many)
-        scaling = json.loads(kit.pk_job(PK, "--json", "--against", few, many).stdout)["against"]["scaling"]
+        forge(FORGE, few, ranks=4)
+        forge(FORGE, many, ranks=8)
+        pk_job(PK, "--html", path, "--against", few, many)
+        scaling = json.loads(pk_job(PK, "--json", "--against", few, many).stdout)["against"]["scaling"]
         page = self.open(path)
         self.sound(page)
         said = page.ask("document.querySelector('#against').textContent")
         self.assertIn("8 instead of 4", said)
-        self.assertIn(("Strong" if scaling["sort"] == "strong" else "Weak") + " scaling efficiency" + kit.percent(scaling["efficiency"]), said)
+        self.assertIn(("Strong" if scaling["sort"] == "strong" else "Weak") + " scaling efficiency" + percent_text(scaling["efficiency"]), said)
         page.close()
 
     def test_ranks_that_are_not_there(self):
         folder = os.path.join(self.folder, "missing")
-        kit.forge(FORGE, folder, ranks=8)
-        os.remove(kit.files(folder)[3])
+        forge(FORGE, folder, ranks=8)
+        os.remove(files_in(folder)[3])
         os.mkdir(os.path.join(self.folder, "pages"))
-        kit.page(PK, "pages/missing.html", "missing", cwd=self.folder)
+        write_page(PK, "pages/missing.html", "missing", cwd=self.folder)
         page = self.open(os.path.join(self.folder, "pages", "missing.html"))
         self.sound(page)
         self.show_rank(page, 3)
@@ -631,8 +739,8 @@ class JobPage(Measured, JobRoom, Pages):
     def test_one_rank_and_no_steps(self):
         for name, numbers in (("one", {"ranks": 1}), ("none", {"ranks": 4, "steps": 0, "regions": 2, "calls": 5})):
             folder = os.path.join(self.folder, name)
-            kit.forge(FORGE, folder, **numbers)
-            page = self.open(kit.page(PK, folder + ".html", folder))
+            forge(FORGE, folder, **numbers)
+            page = self.open(write_page(PK, folder + ".html", folder))
             self.sound(page)
             self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|null|\[object")
             page.close()
@@ -640,8 +748,8 @@ class JobPage(Measured, JobRoom, Pages):
     def test_without_steps_it_says_what_is_known(self):
         """Nobody is judged; MPI's share, waits and who talks to whom are there. Rank 3 comes 30 ms late to ten barriers."""
         folder = os.path.join(self.folder, "mpi")
-        kit.forge(FORGE, folder, ranks=4, steps=0, regions=2, calls=5)
-        for path in kit.files(folder):
+        forge(FORGE, folder, ranks=4, steps=0, regions=2, calls=5)
+        for path in files_in(folder):
             with open(path, encoding="utf-8") as file:
                 report = json.load(file)
             rank = report["run"]["rank"]
@@ -653,21 +761,21 @@ class JobPage(Measured, JobRoom, Pages):
             report["comm"]["sequences"] = {"operations": 10, "one_in": 1, "origin": 0, "clock": "c", "rows": barriers}
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(report, file, separators=(",", ":"))
-        page = self.open(kit.page(PK, folder + ".html", folder))
+        page = self.open(write_page(PK, folder + ".html", folder))
         self.sound(page)
         self.assertEqual(page.ask("[...document.querySelectorAll('.tile')].map((tile) => tile.textContent)"),
-                         ["not judgedlate ranks", f"{kit.percent(0.25)}of the time in MPI", f"{kit.time(600e6)}waited for others, all ranks"])
+                         ["not judgedlate ranks", f"{percent_text(0.25)}of the time in MPI", f"{time_text(600e6)}waited for others, all ranks"])
         self.assertIn("Nobody can be called late", page.ask("document.querySelector('#verdicts').textContent"))
         self.assertEqual([row[0] for row in page.ask(ROWS.format("#mpi"))], ["MPI_Barrier"])
         rows = page.ask(ROWS.format("#waits"))
         self.assertEqual([(row[0].split(" a barrier")[0], *row[1:]) for row in rows],
-                         [("Wait at barrier", kit.time(600e6), "rank 0"), ("For a rank, by all others", kit.time(600e6), "rank 3")])
+                         [("Wait at barrier", time_text(600e6), "rank 0"), ("For a rank, by all others", time_text(600e6), "rank 3")])
         self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|null|\[object")
         page.close()
 
 
 def main():
-    if kit.without_charts(PK):
+    if without_charts(PK):
         print("this pk was built without uPlot")
         return 77
     try:
@@ -682,7 +790,7 @@ def main():
 
 
 def data():
-    if kit.without_charts(PK):
+    if without_charts(PK):
         print("this pk was built without uPlot")
         return 77
     return 0 if unittest.main(argv=[sys.argv[0], "JobData"], exit=False).result.wasSuccessful() else 1

@@ -58,7 +58,7 @@ BLOCK = re.compile(r"<!-- on: ([^\n]*) -->\n```sql\n(.*?)```\n```output\n(.*?)``
 
 
 def make_files(pk, run_trace):
-    """Those of tests/docs/given/query.sh."""
+    """Those of tests/docs/given/pages.sh."""
     for rank in range(4):
         subprocess.run([run_trace, f"rank{rank}.json", str(rank), "4", "60"], check=True)
     with open("report.json", "w", encoding="utf-8") as file:

@@ -2,7 +2,8 @@
 package main
 
 // #cgo LDFLAGS: -linner
-// #include <inner.h>
+// void inner_work(void (*back)(void)); // inner.c
+// void *inner_stream(void);
 // extern void calledBack(void);
 // static void work(void) { inner_work(calledBack); }
 import "C"

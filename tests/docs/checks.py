@@ -1,9 +1,50 @@
-"""verdicts.py ROOT - docs/guide.md explains every verdict, and no other, each under a heading of its name, and quotes
-its sentence as the code has it."""
+"""checks.py links|verdicts|packages ROOT - what pages say without a block that could be run:
+
+    links     every relative link leads to a file, and its #anchor to a heading
+    verdicts  docs/guide.md explains every verdict, and no other, each under a heading of its name, and quotes its
+              sentence as the code has it
+    packages  docs/install.md names the packages that ./dev installs before it builds, and no others
+"""
 
 import os
 import re
 import sys
+from urllib.parse import unquote
+
+import pages
+
+# ---- links ----
+
+
+def check_link(root, page, line, target, loaded):
+    """A complaint, or nothing."""
+    if "://" in target or target.startswith("mailto:"):
+        return None
+    path, _, anchor = unquote(target).partition("#")
+    where = os.path.normpath(os.path.join(os.path.dirname(page.name), path)) if path else page.name
+    if where.startswith("..") or not os.path.exists(os.path.join(root, where)):
+        return f"{page.name}:{line}: {target} leads nowhere"
+    if anchor and where.endswith(".md"):
+        if where not in loaded:
+            loaded[where] = pages.load(root, where)
+        if anchor not in loaded[where].anchors():
+            return f"{page.name}:{line}: {where} has no heading #{anchor}"
+    return None
+
+
+def wrong_links(root, names):
+    loaded = {name: pages.load(root, name) for name in names}
+    for page in list(loaded.values()):
+        for line, target in page.links:
+            if complaint := check_link(root, page, line, target, loaded):
+                yield complaint
+
+
+def links(root):
+    return list(wrong_links(root, pages.names(root))), "every link leads somewhere"
+
+
+# ---- verdicts ----
 
 SOURCES = ("lib/measure/verdict", "tools/rebuild")
 FUNCTION = re.compile(r"^(?:static )?(?:bool|void) \w+\([^;{]*\)\n\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
@@ -18,7 +59,7 @@ def literal(source):
     return "".join(parts).replace('\\"', '"')
 
 
-def verdicts(text):
+def verdicts_in(text):
     """name -> the texts of the function that says it"""
     found = {}
     for body in FUNCTION.findall(text):
@@ -38,7 +79,7 @@ def of_code(root):
         for name in sorted(os.listdir(os.path.join(root, folder))):
             if name.endswith(".c") and name != "sentence.c":
                 with open(os.path.join(root, folder, name), encoding="utf-8") as file:
-                    for verdict, texts in verdicts(file.read()).items():
+                    for verdict, texts in verdicts_in(file.read()).items():
                         found.setdefault(verdict, []).extend(texts)
     return found
 
@@ -63,7 +104,7 @@ def plain(template):
     return "".join("%" if part == "%%" else ".*?" if part.startswith("%") else re.escape(part) for part in parts)
 
 
-def complaints(root):
+def wrong_verdicts(root):
     code, (guide, unquoted) = of_code(root), of_guide(root)
     for name in sorted(code.keys() - guide.keys()):
         yield f"docs/guide.md does not explain {name}"
@@ -82,11 +123,27 @@ def matches(quote, template):
     return any(re.fullmatch(plain(template[:end]).rstrip(":"), quote) for end in ends)
 
 
-def main(root):
-    found = list(complaints(root))
-    print("\n".join(found) or f"{len(of_code(root))} verdicts are explained")
-    return 1 if found else 0
+def verdicts(root):
+    return list(wrong_verdicts(root)), f"{len(of_code(root))} verdicts are explained"
+
+
+# ---- packages ----
+
+
+def packages(root):
+    def text(name):
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            return file.read()
+
+    table = re.search(r'\[build\]="([^"]*)"', text("dev")).group(1)
+    wanted = {item.split("=", 1)[1] for item in table.split()}
+    line = re.search(r"^apt install ((?!\./).*)$", text("docs/install.md"), re.MULTILINE)
+    named = set(line.group(1).split()) if line else set()
+    return [f"{package}: " + ("docs/install.md does not name it" if package in wanted else "./dev does not install it")
+            for package in sorted(wanted ^ named)], f"{len(named)} packages are named"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    found, well = {"links": links, "verdicts": verdicts, "packages": packages}[sys.argv[1]](sys.argv[2])
+    print("\n".join(found) or well)
+    sys.exit(1 if found else 0)

@@ -1,2 +1,0 @@
-/* costs.md says what a region does. */
-#include <pk/pk.h>

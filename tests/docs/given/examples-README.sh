@@ -1,2 +1,0 @@
-cp "$SOURCE"/examples/*.c .
-ln -s "$BUILD" build

@@ -1,1 +1,0 @@
-cc "$SOURCE/examples/steps.c" -o train $(pkg-config --cflags --libs pk)

@@ -1,1 +1,0 @@
-bench_sum --max-samples 20 --max-warmup 1ms --json bench.json

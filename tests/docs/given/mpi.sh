@@ -1,1 +1,0 @@
-cp "$SOURCE/tests/docs/given/solver.c" .

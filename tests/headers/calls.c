@@ -1,2 +1,0 @@
-/* The C part: all of calls.h. */
-#include "calls.h"
