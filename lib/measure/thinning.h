@@ -31,7 +31,7 @@ typedef struct pki_thinned {
     bool beyond; /* perfkit took more for a while, with nothing left to be saved */
 } pki_thinned;
 
-/* A timed call of a thinned region costs so many pairs on the fast path. */
+/* By so many pairs on the fast path the time of a thinned region's call may be off. */
 #define PKI_TIMED_PAIRS 2.5
 
 /* Of a finished distribution, and of so many events that the trace goes without. step_ns: the

@@ -23,6 +23,12 @@
 #define FORMAT_NS 60.0
 #define IN_VAIN_MOST 8u /* looks */
 
+/* What a timed call of a thinned region costs the program beside its work, in begins and ends of
+ * the fast path: its own way is seldom taken, so its code is in no cache, and its ends wait for
+ * what is under way, which nothing then overlaps with. 280 to 320 ns where a pair takes 25 in a row
+ * (docs/internals/overhead.md). */
+#define TIMED_PAIRS 12.0
+
 typedef struct seen {
     uint64_t count, untimed; /* of calls, up to the last look */
     uint64_t excluded;       /* events */
@@ -55,7 +61,7 @@ static pk_status open_thinning(pki_session *s)
     double bound = s->config.overhead_max - pki_events_bound(&s->config);
     pki_thinning_init(&now.thinning, bound, s->writing,
                       (pki_thin_costs){.pair = pair,
-                                       .timed = PKI_TIMED_PAIRS * pair,
+                                       .timed = TIMED_PAIRS * pair,
                                        .counted = s->toll.counted_ns,
                                        .pair_hidden = hidden.pair,
                                        .counted_hidden = hidden.counted,
