@@ -140,21 +140,27 @@ const char *pki_cupti_result_text(CUptiResult result)
 
 /* ---- the memory that CUPTI writes records into ---- */
 
-#define PKI_CUPTI_BUFFER_BYTES ((size_t)1 << 20)
-#define PKI_CUPTI_BUFFERS_MOST 512u
+/* Small ones come back soon: a flush leaves one alone that holds a record of what still runs, and
+ * where the host is ahead of the device each has such a one until it is full. */
+#define PKI_CUPTI_BUFFER_BYTES ((size_t)1 << 16)
+#define PKI_CUPTI_BUFFERS_MOST 8192u
 
 #define SLOTS 32
 
 static pki_cupti_buffer *filled; /* the newest first */
 static pki_cupti_buffer *free_ones[SLOTS];
-static uint32_t count; /* buffers that exist */
 static uint64_t refused;
 static PKI_ALIGNED uint8_t scrap[PKI_LINE]; /* eight bytes of it, for everybody: nothing fits */
 
-static pki_cupti_buffer *of(uint8_t *data)
-{
-    return (pki_cupti_buffer *)(void *)(data - offsetof(pki_cupti_buffer, data));
-}
+/* All that exist, by their place. What CUPTI gives back may be another tool's, and is not looked at
+ * before it has been found here. */
+#define RETURNING 1u /* it has come back, and is about to be in `filled` */
+
+static pki_cupti_buffer *ours[PKI_CUPTI_BUFFERS_MOST];
+static uint64_t asked[PKI_CUPTI_BUFFERS_MOST]; /* 0: CUPTI does not have it; else since when, ns */
+static uint32_t places;                        /* behind the last that has ever been used */
+static uint64_t moves;                         /* buffers asked for and given back */
+static uint64_t foreign;                       /* given back, and not ours */
 
 static pki_cupti_buffer *acquire_free(void)
 {
@@ -180,15 +186,34 @@ static bool put_free(pki_cupti_buffer *b)
     return false;
 }
 
+static bool find_place(pki_cupti_buffer *b)
+{
+    for (uint32_t i = 0; i < PKI_CUPTI_BUFFERS_MOST; i++) {
+        pki_cupti_buffer *none = NULL;
+        if (pki_load(&ours[i]) ||
+            !__atomic_compare_exchange_n(&ours[i], &none, b, false, __ATOMIC_RELAXED,
+                                         __ATOMIC_RELAXED))
+            continue;
+        b->place = i;
+        uint32_t behind = pki_load(&places);
+        while (behind <= i && !__atomic_compare_exchange_n(&places, &behind, i + 1, true,
+                                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            ;
+        return true;
+    }
+    return false;
+}
+
 static pki_cupti_buffer *make(void)
 {
     size_t bytes = sizeof(pki_cupti_buffer) + PKI_CUPTI_BUFFER_BYTES;
-    void *b = NULL;
-    if (pki_fetch_add(&count, 1u) < PKI_CUPTI_BUFFERS_MOST)
-        b = aligned_alloc(PKI_LINE, bytes);
-    if (b)
-        return memset(b, 0, bytes);
-    pki_fetch_add(&count, (uint32_t)-1);
+    pki_cupti_buffer *b = aligned_alloc(PKI_LINE, bytes);
+    if (!b)
+        return NULL;
+    memset(b, 0, bytes);
+    if (find_place(b))
+        return b;
+    free(b);
     return NULL;
 }
 
@@ -198,12 +223,29 @@ void CUPTIAPI pki_cupti_buffer_requested(uint8_t **data, size_t *size, size_t *r
     pki_cupti_buffer *b = acquire_free();
     if (!b)
         b = make();
-    if (!b)
-        pki_fetch_add(&refused, (uint64_t)1);
+    if (b) /* before it holds anything: see pki_cupti_buffers_oldest */
+        pki_store_release(&asked[b->place], PKI_MAX(pki_monotonic_ns(), RETURNING + 1));
+    pki_fetch_add(b ? &moves : &refused, (uint64_t)1);
     *data = b ? b->data : scrap;
     *size = b ? PKI_CUPTI_BUFFER_BYTES : 8;
     *records_most = 0;
     errno = saved;
+}
+
+/* NULL: it is not ours, or CUPTI does not have it. */
+static pki_cupti_buffer *take_back(const uint8_t *data)
+{
+    for (uint32_t i = 0; i < pki_load(&places); i++) {
+        pki_cupti_buffer *b = pki_load(&ours[i]);
+        uint64_t since = pki_load(&asked[i]);
+        if (b && b->data == data)
+            return since > RETURNING && __atomic_compare_exchange_n(&asked[i], &since, RETURNING,
+                                                                    false, __ATOMIC_RELAXED,
+                                                                    __ATOMIC_RELAXED)
+                       ? b
+                       : NULL;
+    }
+    return NULL;
 }
 
 void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t *data,
@@ -212,7 +254,11 @@ void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uin
     (void)context, (void)stream;
     if (!data || data == scrap)
         return;
-    pki_cupti_buffer *b = of(data);
+    pki_cupti_buffer *b = take_back(data);
+    if (!b) {
+        pki_fetch_add(&foreign, (uint64_t)1);
+        return;
+    }
     b->valid = PKI_MIN(valid, PKI_MIN(size, PKI_CUPTI_BUFFER_BYTES));
     b->completed = pki_monotonic_ns();
     pki_cupti_buffer *head = pki_load(&filled);
@@ -220,6 +266,32 @@ void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uin
         b->next = head; /* the release pairs with the acquire in pki_cupti_buffers_drain */
     while (
         !__atomic_compare_exchange_n(&filled, &head, b, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    pki_store_release(&asked[b->place], (uint64_t)0);
+    pki_fetch_add(&moves, (uint64_t)1);
+}
+
+/* In `asked` until it lies in `filled`, so that whoever finds it in neither has read it. */
+uint64_t pki_cupti_buffers_oldest(void)
+{
+    uint64_t oldest = UINT64_MAX;
+    for (uint32_t i = 0; i < pki_load(&places); i++) {
+        uint64_t since = pki_load_acquire(&asked[i]); /* pairs with the release of a 0 */
+        oldest = since && since < oldest ? since : oldest;
+    }
+    return oldest;
+}
+
+uint64_t pki_cupti_buffers_moves(uint32_t *held)
+{
+    *held = 0;
+    for (uint32_t i = 0; i < pki_load(&places); i++)
+        *held += pki_load(&asked[i]) != 0;
+    return pki_load(&moves);
+}
+
+uint64_t pki_cupti_buffers_foreign(void)
+{
+    return pki_load(&foreign);
 }
 
 pki_cupti_buffer *pki_cupti_buffers_drain(void)
@@ -238,8 +310,8 @@ pki_cupti_buffer *pki_cupti_buffers_drain(void)
 
 static void discard(pki_cupti_buffer *b)
 {
+    pki_store(&ours[b->place], NULL);
     free(b);
-    pki_fetch_add(&count, (uint32_t)-1);
 }
 
 void pki_cupti_buffer_release(pki_cupti_buffer *b)
@@ -265,7 +337,9 @@ void pki_cupti_buffers_after_fork(void)
 {
     filled = NULL;
     memset(free_ones, 0, sizeof free_ones);
-    count = 0;
+    memset(ours, 0, sizeof ours);
+    memset(asked, 0, sizeof asked);
+    places = 0;
 }
 
 /* ---- taking CUPTI, switching it on, off, and giving it back ---- */

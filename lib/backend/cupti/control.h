@@ -91,6 +91,7 @@ const char *pki_cupti_result_text(CUptiResult result);
 
 typedef struct pki_cupti_buffer {
     struct pki_cupti_buffer *next;
+    uint32_t place;     /* in the table of all that exist */
     size_t valid;       /* bytes of records */
     uint64_t completed; /* when it came back, CLOCK_MONOTONIC ns */
     PKI_ALIGNED uint8_t data[];
@@ -106,6 +107,17 @@ pki_cupti_buffer *pki_cupti_buffers_drain(void);
 
 /* Read; may be handed out again. */
 void pki_cupti_buffer_release(pki_cupti_buffer *buffer);
+
+/* Since when CUPTI has had the oldest of those that it has, CLOCK_MONOTONIC ns; UINT64_MAX: it has
+ * none. What began before that, and has ended, is in what has come back: a flush that is not forced
+ * "doesn't return buffers which have one or more incomplete records" (cupti_activity.h). */
+uint64_t pki_cupti_buffers_oldest(void);
+
+/* How often buffers have been asked for and given back, and how many CUPTI has. */
+uint64_t pki_cupti_buffers_moves(uint32_t *held);
+
+/* That came back and were another tool's, since the process began: they are left alone. */
+uint64_t pki_cupti_buffers_foreign(void);
 
 /* Requests that got nothing to write into, since the process began. */
 uint64_t pki_cupti_buffers_refused(void);

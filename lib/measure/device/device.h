@@ -33,35 +33,6 @@
 #include "measure/steps/steps.h"
 #include "measure/summary.h"
 
-/* ---- what devices did, alone and in each step of the loop ---- */
-
-/* pki_device *d = pki_device_create(PKI_DEVICE_ITEMS);
- *     pki_device_add(d, &activity);            // in any order
- *     pki_device_step(d, &step);               // in order
- *     pki_device_finalised(d, ns);               // all that began before that has been added
- *     pki_device_fill(d, warmup, name_of, user, &summary);
- *
- * What a device does in a step may be known long after the step is over. So activities wait as
- * intervals until their step is *finalised*; then the step is swept: for how long anything ran on
- * the device (streams united), the gaps between, kernels, copies by direction, waits. A step is
- * swept once; what is added for it later counts in the totals, not in the step, and is counted as
- * late.
- *
- * There are two views of the same device: as *measured* (kernels, copies: CUPTI), and by *stream
- * spans* (regions on a stream, and collectives, from event to event). They are never mixed. A step
- * is measured if measuring was on from its start to its end, see pki_device_measures. Steps that
- * ended before the device's first activity of a view are not in that view.
- *
- * A collective is *hidden* while a stream computes that carries none itself, else *exposed*. As
- * measured, collectives are the kernels of NCCL, and kernels, graphs and memsets compute; by stream
- * spans, they are PKI_ACTIVITY_OPERATION with a device, and regions on streams compute.
- *
- * Bounded: so many intervals wait; when there are more, what waits is summed up and the intervals
- * go, the oldest first, finalised or not.
- *
- * Threads: one at a time (the fold lock). Every function takes NULL for d, and then does nothing.
- * Failure: what finds no memory is missing in steps and distributions, and is counted. */
-
 #define PKI_DEVICES_MOST 64
 #define PKI_DEVICE_ITEMS (1u << 20) /* 32 bytes each, when as many wait */
 #define PKI_DEVICE_KERNELS 1024     /* names; others share one row */

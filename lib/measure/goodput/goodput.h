@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- where a run's time goes ---- */
-
 /* ---- what a run's time can have gone into ---- */
 
 enum pki_part {
@@ -39,7 +37,7 @@ uint32_t pki_part_of_phase(uint32_t phase);
 
 /* ---- a line of the state file: a run of the job as far as it has come ---- */
 
-/* Pk-goodput 1 run=5d1c... n=7 why=beat unix=... up=... productive=... ... check=9f21c3d0
+/* "pk-goodput 1 run=5d1c... n=7 why=beat unix=... up=... productive=... ... check=9f21c3d0"
  *
  * Everything in it counts from the run's beginning, so of a run its last line says it all, and one
  * that a kill or a full disk has cut costs what has been since the line before. A line is whole if

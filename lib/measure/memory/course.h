@@ -13,12 +13,6 @@
 #include "measure/timeline.h"
 #include "stats/tally.h"
 
-/* ---- what the collector sees of memory, look by look, put together ---- */
-
-/* A look knows how many steps have been made, so what it finds belongs to the steps since the last
- * one: each of them has their mean. A step that is longer than the time between two looks has what
- * was found at the first look behind its end. */
-
 #define PKI_MEMORY_REGIONS 1024u /* whose growth is watched; the first ones */
 
 typedef struct pki_memory_look {

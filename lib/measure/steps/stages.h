@@ -5,8 +5,6 @@
 #include "measure/summary.h"
 #include "stats/series.h"
 
-/* ---- what each stage of the loop took ---- */
-
 /* ---- what each stage of the loop took, step by step, in bounded room ---- */
 
 /* What a job of many ranks is compared by.

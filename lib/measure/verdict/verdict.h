@@ -5,8 +5,6 @@
 #include "measure/figure.h"
 #include "measure/summary.h"
 
-/* ---- what the figures of a run mean, in words ---- */
-
 /* ---- the sentences of a verdict, put together, and the list of verdicts ---- */
 
 /* Only verdict/ includes it. */

@@ -14,13 +14,6 @@
 #include "measure/steps/cut.h"
 #include "measure/window/sum.h"
 
-/* ---- a part of a run in numbers: what is new since the window before ---- */
-
-/* A window is what is written of a long run every so many steps or seconds
- * (session/windows/windows.c), and what `pk report` makes the run's report of again (merge.h). So
- * it has each figure twice: as people and scripts read it, and, in the members named `exact`, as it
- * can be added up without loss. docs/internals/report-format.md describes the line. */
-
 #define PKI_WINDOW_FORMAT "perfkit window"
 #define PKI_WINDOW_SCHEMA 1
 
