@@ -1,6 +1,8 @@
 /* libcupti taken, armed, switched and given back, and by many threads. */
 #include "scene.h"
 
+#include "backend/cupti/control.h"
+#include "base/compiler.h"
 #include "session/backend.h"
 #include "session/session.h"
 
@@ -73,6 +75,109 @@ static void somebody_elses_clock(void **state)
     assert_int_equal(count_of_cat(doc, "kernel", NULL), 0);
     assert_non_null(strstr(status().reason, "another tool has given it its own"));
     assert_int_equal(fake->clocks, clocks);
+    json_decref(doc);
+}
+
+/* -- another tool's buffers -- */
+
+#define THEIR_BYTES 8192u
+
+static struct {
+    PKI_ALIGNED uint8_t data[4][THEIR_BYTES];
+    uint32_t asked, back;
+} theirs;
+
+static void CUPTIAPI their_request(uint8_t **data, size_t *size, size_t *most)
+{
+    *data = theirs.data[theirs.asked++ % PKI_COUNT_OF(theirs.data)];
+    *size = THEIR_BYTES;
+    *most = 0;
+}
+
+static void CUPTIAPI their_completed(CUcontext context, uint32_t stream, uint8_t *data, size_t size,
+                                     size_t valid)
+{
+    (void)context, (void)stream, (void)data, (void)size, (void)valid;
+    theirs.back++;
+}
+
+/* A tool was there before and has not given it all back: its memory comes to whoever has registered
+ * since. Nothing is written in front of it. */
+static void what_is_not_ours_is_left_alone(void **state)
+{
+    uint8_t *lonely = malloc(4096);
+    (void)state;
+    start_cupti(.rank = 0);
+    uint64_t before = pki_cupti_buffers_foreign();
+    pki_cupti_buffer_completed(NULL, 0, lonely, 4096, 64);
+    pki_cupti_buffer_completed(NULL, 0, lonely + 1, 4095, 64);
+    free(lonely);
+    assert_int_equal(pki_cupti_buffers_foreign(), before + 2);
+    launch(.kernel = "ours");
+    fake->finish();
+    json_t *doc = stop_and_load();
+    assert_int_equal(count_of_cat(doc, "kernel", NULL), 1);
+    json_decref(doc);
+}
+
+/* Nor is one that comes back twice read twice. */
+static void comes_back_once(void **state)
+{
+    uint8_t *data;
+    size_t size, most;
+    uint64_t before = pki_cupti_buffers_foreign();
+    (void)state;
+    pki_cupti_buffer_requested(&data, &size, &most);
+    pki_cupti_buffer_completed(NULL, 0, data, size, 0);
+    pki_cupti_buffer_completed(NULL, 0, data, size, 0);
+    assert_int_equal(pki_cupti_buffers_foreign(), before + 1);
+    pki_cupti_buffer *b = pki_cupti_buffers_drain();
+    assert_true(b && !b->next && b->data == data);
+    pki_cupti_buffer_release(b);
+}
+
+/* As Kineto does as it starts. What there was before is in the trace; then it is off, and says why,
+ * and nothing of the other tool's is switched. */
+static void another_tool_takes_the_buffers(void **state)
+{
+    (void)state;
+    memset(&theirs, 0, sizeof theirs);
+    start_cupti(.rank = 0);
+    launch(.kernel = "before");
+    fake->finish();
+    assert_int_equal(pk_flush(), PK_OK);
+    fake->register_other(their_request, their_completed);
+    assert_int_equal(pk_flush(), PK_OK);
+    assert_int_equal(status().live, 1); /* nobody has launched anything */
+    for (int i = 0; i < 3; i++) {
+        launch(.kernel = "theirs");
+        fake->finish();
+        pk_flush();
+    }
+    assert_int_equal(status().live, 0);
+    assert_non_null(strstr(status().reason, "another tool in this process has taken"));
+    assert_true(theirs.asked > 0 && theirs.back > 0);
+    json_t *doc = stop_and_load();
+    assert_int_equal(count_of_cat(doc, "kernel", "before"), 1);
+    assert_int_equal(count_of_cat(doc, "kernel", "theirs"), 0);
+    assert_non_null(strstr(status().reason, "another tool in this process has taken"));
+    json_decref(doc);
+}
+
+/* Many launches on one thread whose buffer stays with CUPTI, since the first of them still runs. */
+static void a_long_kernel_is_no_other_tool(void **state)
+{
+    (void)state;
+    start_cupti(.rank = 0);
+    for (int i = 0; i < 1000; i++) {
+        launch(.kernel = "k");
+        if (i % 100 == 99)
+            assert_int_equal(pk_flush(), PK_OK);
+    }
+    assert_int_equal(status().live, 1);
+    fake->finish();
+    json_t *doc = stop_and_load();
+    assert_int_equal(count_of_cat(doc, "kernel", NULL), 1000);
     json_decref(doc);
 }
 
@@ -257,6 +362,10 @@ static const struct CMUnitTest first_session[] = {test(the_order_of_things)};
 static const struct CMUnitTest control_tests[] = {
     test(the_clock_is_registered_once),
     test(node_by_node),
+    test(what_is_not_ours_is_left_alone),
+    test(comes_back_once),
+    test(another_tool_takes_the_buffers),
+    test(a_long_kernel_is_no_other_tool),
     test(somebody_else_has_it),
     test(what_cannot_do_without),
     test(kinds_that_are_missing),

@@ -133,9 +133,10 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
     fake_note("unsubscribe", -1);
     if (!subscriber || !fake_get(fake_inside.callback))
         return CUPTI_ERROR_INVALID_PARAMETER;
-    if (__atomic_load_n(&fake.enabled, __ATOMIC_RELAXED))
+    bool theirs = fake_get(fake_inside.theirs);
+    if (__atomic_load_n(&fake.enabled, __ATOMIC_RELAXED) && !theirs)
         fake_misused("unsubscribe while kinds are enabled: they go on, for nobody");
-    if (fake_get(fake.outstanding) && fake_get(fake.flushes) == fake_inside.flushes_then)
+    if (fake_get(fake.outstanding) && fake_get(fake.flushes) == fake_inside.flushes_then && !theirs)
         fake_misused("unsubscribe before the last flush: buffers come back to nobody");
     __atomic_store_n(&fake_inside.callback, NULL, __ATOMIC_RELEASE);
     for (int domain = 0; domain < 3; domain++)
@@ -174,7 +175,17 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requ
     fake_note("buffers", -1);
     fake_set(fake_inside.requested, requested);
     fake_set(fake_inside.completed, completed);
+    fake_set(fake_inside.theirs, false);
     return fake.register_buffers;
+}
+
+/* As another tool does, which asks nobody. What this one has comes back to it from here on. */
+CUptiResult fake_register_other(CUpti_BuffersCallbackRequestFunc requested,
+                                CUpti_BuffersCallbackCompleteFunc completed)
+{
+    CUptiResult result = cuptiActivityRegisterCallbacks(requested, completed);
+    fake_set(fake_inside.theirs, true);
+    return result;
 }
 
 CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc clock)
@@ -208,7 +219,7 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 {
     fake_note("disable", kind);
-    if (!fake_get(fake_inside.callback))
+    if (!fake_get(fake_inside.callback) || fake_get(fake_inside.theirs))
         fake_misused("disable of what another tool may have enabled since");
     __atomic_fetch_and(&fake.enabled, ~((uint64_t)1 << kind), __ATOMIC_RELAXED);
     fake_inside.flushes_then = fake_get(fake.flushes);
@@ -310,19 +321,21 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice dev
 
 /* ---- the double's buffers ---- */
 
-/* One for each thread, at most THREADS of them. */
+/* One for each thread that records are written into, and those that are full and hold a record of
+ * what still runs: "doesn't return buffers which have one or more incomplete records". */
 
-#define THREADS 64
+#define BUFFERS 1024
 
 typedef struct place {
-    long tid;
-    uint8_t *data;
-    size_t size, used;
+    long tid; /* 0: full */
+    unsigned turn;
+    uint8_t *data; /* NULL: a free place */
+    size_t size, used, incomplete;
 } place;
 
-static place places[THREADS];
-static pthread_mutex_t cupti_buffers_lock =
-    PTHREAD_MUTEX_INITIALIZER; /* not held while anybody is called */
+static place places[BUFFERS];
+/* Not held while anybody is called. */
+static pthread_mutex_t cupti_buffers_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static size_t length_of(const CUpti_Activity *record)
 {
@@ -330,20 +343,7 @@ static size_t length_of(const CUpti_Activity *record)
     return (n + 7) & ~(size_t)7;
 }
 
-static place take(long tid)
-{
-    place p = {tid, NULL, 0, 0};
-    pthread_mutex_lock(&cupti_buffers_lock);
-    for (int i = 0; i < THREADS; i++)
-        if (places[i].data && places[i].tid == tid) {
-            p = places[i];
-            places[i].data = NULL;
-            break;
-        }
-    pthread_mutex_unlock(&cupti_buffers_lock);
-    return p;
-}
-
+/* Whoever is registered now gets it, whoever's it is. */
 static void hand_back(place p)
 {
     if (!p.data)
@@ -352,17 +352,21 @@ static void hand_back(place p)
     fake_get(fake_inside.completed)(NULL, 0, p.data, p.size, p.used);
 }
 
-static void put(place p)
+/* Under the lock: its contents, and the place is free. */
+static place emptied(place *p)
 {
-    int i = 0;
-    pthread_mutex_lock(&cupti_buffers_lock);
-    while (i < THREADS && places[i].data)
-        i++;
-    if (i < THREADS)
-        places[i] = p;
-    pthread_mutex_unlock(&cupti_buffers_lock);
-    if (i == THREADS)
-        hand_back(p);
+    place taken = *p;
+    p->data = NULL;
+    p->turn++;
+    return taken;
+}
+
+static place *place_of(long tid)
+{
+    for (int i = 0; i < BUFFERS; i++)
+        if (places[i].data && places[i].tid == tid)
+            return &places[i];
+    return NULL;
 }
 
 static void request(place *p)
@@ -376,40 +380,97 @@ static void request(place *p)
     __atomic_fetch_add(&fake.outstanding, p->data != NULL, __ATOMIC_RELAXED);
     fake.smallest = p->size < fake.smallest ? p->size : fake.smallest;
     pthread_mutex_unlock(&fake_lock);
-    p->used = 0;
+}
+
+/* This thread's buffer with room for so much. NULL: there is none. With the lock. */
+static place *make_room(long tid, size_t n)
+{
+    place *p = place_of(tid), full = {.data = NULL}, fresh = {.tid = tid};
+    if (p && p->size - p->used >= n)
+        return p;
+    if (p && p->incomplete)
+        p->tid = 0;
+    else if (p)
+        full = emptied(p);
+    pthread_mutex_unlock(&cupti_buffers_lock);
+    hand_back(full);
+    request(&fresh);
+    pthread_mutex_lock(&cupti_buffers_lock);
+    for (int i = 0; i < BUFFERS && fresh.data; i++)
+        if (!places[i].data) {
+            fresh.turn = places[i].turn;
+            places[i] = fresh;
+            return fresh.size >= n ? &places[i] : NULL;
+        }
+    return NULL;
+}
+
+static fake_room put_record(const void *record, bool complete)
+{
+    size_t n = length_of(record);
+    fake_room room = {.buffer = -1};
+    pthread_mutex_lock(&cupti_buffers_lock);
+    place *p = make_room(syscall(SYS_gettid), n);
+    if (p) {
+        room = (fake_room){(int)(p - places), p->turn, p->used};
+        memcpy(p->data + p->used, record, complete ? n : sizeof(CUpti_ActivityKind));
+        p->used += n;
+        p->incomplete += !complete;
+    }
+    pthread_mutex_unlock(&cupti_buffers_lock);
+    if (!p) {
+        pthread_mutex_lock(&fake_lock);
+        fake.dropped++;
+        pthread_mutex_unlock(&fake_lock);
+    }
+    return room;
 }
 
 void fake_write(const void *record)
 {
-    size_t n = length_of(record);
-    place p = take(syscall(SYS_gettid));
-    if (p.data && p.size - p.used < n) {
+    put_record(record, true);
+}
+
+fake_room fake_reserve(const void *record)
+{
+    return put_record(record, false);
+}
+
+void fake_fill(fake_room room, const void *record)
+{
+    place full = {.data = NULL}, *p = room.buffer < 0 ? NULL : &places[room.buffer];
+    pthread_mutex_lock(&cupti_buffers_lock);
+    if (p && p->data && p->turn == room.turn) {
+        memcpy(p->data + room.at, record, length_of(record));
+        if (--p->incomplete == 0 && !p->tid)
+            full = emptied(p);
+    }
+    pthread_mutex_unlock(&cupti_buffers_lock);
+    hand_back(full);
+}
+
+static void give_back(bool forced)
+{
+    for (int i = 0; i < BUFFERS; i++) {
+        place p = {.data = NULL};
+        pthread_mutex_lock(&cupti_buffers_lock);
+        if (places[i].data && (forced || !places[i].incomplete))
+            p = emptied(&places[i]);
+        pthread_mutex_unlock(&cupti_buffers_lock);
         hand_back(p);
-        p.data = NULL;
     }
-    if (!p.data)
-        request(&p);
-    if (!p.data || p.size < n) {
-        pthread_mutex_lock(&fake_lock);
-        fake.dropped++;
-        pthread_mutex_unlock(&fake_lock);
-    } else {
-        memcpy(p.data + p.used, record, n);
-        p.used += n;
-    }
-    if (p.data)
-        put(p);
+}
+
+/* All there is, whatever is in it. */
+void fake_give_back(void)
+{
+    if (fake_get(fake_inside.completed))
+        give_back(true);
 }
 
 void fake_complete(void)
 {
-    for (int i = 0; i < THREADS; i++) {
-        pthread_mutex_lock(&cupti_buffers_lock);
-        place p = places[i];
-        places[i].data = NULL;
-        pthread_mutex_unlock(&cupti_buffers_lock);
-        hand_back(p);
-    }
+    give_back(false);
 }
 
 CUptiResult cuptiActivityFlushAll(uint32_t flag)
@@ -421,7 +482,7 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
     pthread_mutex_unlock(&fake_lock);
     if (fake.on_flush)
         fake.on_flush(flag);
-    fake_complete();
+    give_back(flag == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     return CUPTI_SUCCESS;
 }
 

@@ -24,7 +24,10 @@ typedef union any_record {
     uint8_t longest[512];
 } any_record;
 
-static any_record pending[PENDING];
+static struct {
+    any_record record;
+    fake_room room; /* where it was launched */
+} pending[PENDING];
 static size_t pending_count;
 static uint32_t correlations;
 
@@ -45,9 +48,12 @@ uint32_t fake_correlate(void)
 
 static void put_on_device(const any_record *r)
 {
+    fake_room room = fake_reserve(r);
     pthread_mutex_lock(&fake_lock);
-    if (pending_count < PENDING)
-        pending[pending_count++] = *r;
+    if (pending_count == PENDING)
+        abort();
+    pending[pending_count].record = *r;
+    pending[pending_count++].room = room;
     pthread_mutex_unlock(&fake_lock);
 }
 
@@ -64,20 +70,33 @@ void fake_forget_device(void)
     pending_count = 0;
 }
 
-void fake_finish(void)
+/* The oldest ones, so many of them. */
+void fake_finish_some(size_t count)
 {
-    for (size_t i = 0;; i++) {
+    for (size_t i = 0; i < count; i++) {
         any_record r;
         pthread_mutex_lock(&fake_lock);
-        bool more = i < pending_count;
-        if (more)
-            r = pending[i];
-        else
-            pending_count = 0;
+        if (pending_count == 0)
+            count = 0;
+        fake_room room = pending[0].room;
+        r = pending[0].record;
+        pending_count -= count > 0;
+        memmove(pending, pending + 1, pending_count * sizeof *pending);
         pthread_mutex_unlock(&fake_lock);
-        if (!more)
+        if (count)
+            fake_fill(room, &r);
+    }
+}
+
+void fake_finish(void)
+{
+    for (;;) {
+        pthread_mutex_lock(&fake_lock);
+        size_t all = pending_count;
+        pthread_mutex_unlock(&fake_lock);
+        if (!all)
             return;
-        fake_write(&r);
+        fake_finish_some(all);
     }
 }
 
@@ -267,7 +286,7 @@ uint32_t fake_play(const fake_call *c)
     tell_call(driver ? CUPTI_ACTIVITY_KIND_DRIVER : CUPTI_ACTIVITY_KIND_RUNTIME, c->id, correlation,
               start, end, c->result);
     for (unsigned i = 0; c->device && i < (c->kernels ? c->kernels : 1); i++)
-        launch_one(c, correlation, end + (c->delay ? c->delay : 1000) + 2000 * i);
+        launch_one(c, correlation, c->at ? c->at : end + (c->delay ? c->delay : 1000) + 2000 * i);
     return correlation;
 }
 
@@ -285,6 +304,7 @@ static void reset(void)
 {
     const CUpti_TimestampCallbackFunc clock = fake_inside.clock; /* it is for the process */
     unsigned clocks = fake.clocks;
+    fake_give_back();
     memset(&fake, 0, sizeof fake);
     memset(&fake_inside, 0, sizeof fake_inside);
     fake_forget_device();
@@ -310,6 +330,8 @@ static void reset(void)
     fake.lengths[CUPTI_ACTIVITY_KIND_GRAPH_TRACE] = sizeof(CUpti_ActivityGraphTrace2);
     fake.play = fake_play;
     fake.finish = fake_finish;
+    fake.finish_some = fake_finish_some;
+    fake.register_other = fake_register_other;
     fake.write = fake_write;
     fake.complete = fake_complete;
     fake.correlate = fake_correlate;

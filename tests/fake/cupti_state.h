@@ -15,6 +15,7 @@ typedef struct fake_state {
     CUpti_BuffersCallbackCompleteFunc completed;
     CUpti_TimestampCallbackFunc clock;
     unsigned flushes_then; /* when a kind was last disabled */
+    bool theirs;           /* another tool has registered its buffers, and goes by its kinds */
     bool no_unfinished;    /* no records of questions about what is not done */
 } fake_state;
 
@@ -33,9 +34,25 @@ void fake_misused(const char *how);
 uint64_t fake_now(void);
 
 void fake_write(const void *record);
+
+/* Room in this thread's buffer for a record that is known when the device is done: its kind is
+ * there, its times are 0. Until it is complete the buffer is not given back, but by force. */
+typedef struct fake_room {
+    int buffer;    /* -1: there was none */
+    unsigned turn; /* of the buffer: it may have been forced out since */
+    size_t at;
+} fake_room;
+
+CUptiResult fake_register_other(CUpti_BuffersCallbackRequestFunc requested,
+                                CUpti_BuffersCallbackCompleteFunc completed);
+
+fake_room fake_reserve(const void *record);
+void fake_fill(fake_room room, const void *record);
 void fake_complete(void);
+void fake_give_back(void);
 uint32_t fake_play(const fake_call *call);
 void fake_finish(void);
+void fake_finish_some(size_t oldest);
 uint32_t fake_correlate(void);
 void fake_forget_device(void);
 bool fake_is_on(CUpti_ActivityKind kind);

@@ -2,7 +2,8 @@
  *
  * It is opened by the path in PK_CUPTI_LIBRARY and PK_CUDA_LIBRARY, and by the test, which gets the
  * table below from its fake_cupti(). It writes records as CUPTI does, into a buffer for each
- * thread, and calls back as CUPTI does; what it was asked for, in which order, stands in `log`.
+ * thread, which stays with it while something in it still runs, and calls back as CUPTI does; what
+ * it was asked for, in which order, stands in `log`.
  *
  * play: what a program does on its thread, told to whoever subscribed. Kernels and copies stay on
  * the device until `finish`.
@@ -49,6 +50,7 @@ typedef struct fake_call {
     const char *kernel;
     uint32_t stream, device_id, context;
     uint64_t ns, delay; /* on the device: how long, and how long after the call; 0: 1000 each */
+    uint64_t at;        /* when it starts on the device, by the double's clock; 0: by delay */
     uint64_t bytes;
     uint32_t result;
     uint64_t graph;
@@ -85,12 +87,15 @@ typedef struct fake_cupti_table {
     /* What it does. */
     uint32_t (*play)(const fake_call *call); /* its correlation */
     void (*finish)(void);
+    void (*finish_some)(size_t oldest);
     void (*write)(const void *record); /* into this thread's buffer, as it is */
-    void (*complete)(void);            /* all buffers, as they are, as a worker of CUPTI's would */
+    void (*complete)(void);            /* buffers of what is done, as a worker of CUPTI's would */
     uint32_t (*correlate)(void);       /* a new one */
     uint64_t (*clock)(void);
     CUptiResult (*set_clock)(
-        CUpti_TimestampCallbackFunc);     /* as another tool does; one per process */
+        CUpti_TimestampCallbackFunc); /* as another tool does; one per process */
+    CUptiResult (*register_other)(CUpti_BuffersCallbackRequestFunc,
+                                  CUpti_BuffersCallbackCompleteFunc); /* as another tool does */
     CUptiResult (*all_waits)(uint8_t on); /* as if nobody had switched them off */
     CUptiResult (*next)(uint8_t *buffer, size_t valid, CUpti_Activity **record);
     void (*reset)(void);

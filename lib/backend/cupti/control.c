@@ -190,9 +190,8 @@ static bool find_place(pki_cupti_buffer *b)
 {
     for (uint32_t i = 0; i < PKI_CUPTI_BUFFERS_MOST; i++) {
         pki_cupti_buffer *none = NULL;
-        if (pki_load(&ours[i]) ||
-            !__atomic_compare_exchange_n(&ours[i], &none, b, false, __ATOMIC_RELAXED,
-                                         __ATOMIC_RELAXED))
+        if (pki_load(&ours[i]) || !__atomic_compare_exchange_n(&ours[i], &none, b, false,
+                                                               __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             continue;
         b->place = i;
         uint32_t behind = pki_load(&places);
@@ -239,9 +238,9 @@ static pki_cupti_buffer *take_back(const uint8_t *data)
         pki_cupti_buffer *b = pki_load(&ours[i]);
         uint64_t since = pki_load(&asked[i]);
         if (b && b->data == data)
-            return since > RETURNING && __atomic_compare_exchange_n(&asked[i], &since, RETURNING,
-                                                                    false, __ATOMIC_RELAXED,
-                                                                    __ATOMIC_RELAXED)
+            return since > RETURNING &&
+                           __atomic_compare_exchange_n(&asked[i], &since, RETURNING, false,
+                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED)
                        ? b
                        : NULL;
     }
@@ -643,6 +642,44 @@ void pki_cupti_close(void)
     pki_cupti_flush(true);
     if (of_memory)
         pki_cupti_attribute_drop(subscriber);
+    release_subscriber();
+}
+
+/* ---- another tool that takes the buffers ---- */
+
+/* A call's own record is the least that it leaves, and 40 bytes long. */
+#define CALLS_A_BUFFER (PKI_CUPTI_BUFFER_BYTES / 40 + 1)
+
+static struct {
+    uint64_t moves, calls; /* when a buffer last moved */
+    uint32_t flushes;      /* at which there were too many */
+} seen;
+
+void pki_cupti_taken_forget(void)
+{
+    uint32_t held;
+    seen.moves = pki_cupti_buffers_moves(&held);
+    seen.calls = pki_cupti_launches();
+    seen.flushes = 0;
+}
+
+bool pki_cupti_taken(void)
+{
+    uint32_t held;
+    uint64_t calls = pki_cupti_launches(); /* first: who launches asks for a buffer */
+    if (pki_cupti_buffers_moves(&held) != seen.moves) {
+        pki_cupti_taken_forget();
+        return false;
+    }
+    seen.flushes += calls - seen.calls > (uint64_t)held * CALLS_A_BUFFER;
+    return seen.flushes >= 2;
+}
+
+void pki_cupti_abandon(void)
+{
+    pki_cupti_attribute_off();
+    pki_cupti_attribute_memory(subscriber, false);
+    recording = of_memory = memory_kinds_on = false;
     release_subscriber();
 }
 

@@ -157,6 +157,15 @@ void pki_cupti_flush(bool forced);
 /* Quiet, a forced flush, and anybody may have it, unless what is allocated is recorded. */
 void pki_cupti_close(void);
 
+/* Once per flush: has another tool registered buffers of its own? Then calls come back and their
+ * records do not: for two flushes there have been more of them than what CUPTI has of ours has room
+ * for, and it has asked for nothing. */
+bool pki_cupti_taken(void);
+void pki_cupti_taken_forget(void);
+
+/* Nothing that is the other tool's now is switched, nor flushed. */
+void pki_cupti_abandon(void);
+
 /* Records that CUPTI says it has dropped since the last forgetting, however often it was opened.
  * Any thread. */
 uint64_t pki_cupti_dropped(void);

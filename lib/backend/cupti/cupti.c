@@ -83,7 +83,7 @@ static pki_cupti_limits limits_at(uint64_t t, bool last)
     }
     pki_cupti_window w = pki_cupti_window_at(t);
     return (pki_cupti_limits){.begin = w.begin,
-                              .end = w.end,
+                              .end = PKI_MIN(w.end, pki_cupti_taken_at()),
                               .decided = windowed ? t : UINT64_MAX,
                               .complete = pki_cupti_complete(),
                               .now = t,
@@ -126,6 +126,8 @@ static void emit_finalised(const pki_cupti_limits *m, bool closed)
 {
     if (pki_cupti_opened())
         pki_activity_finalised(PKI_SOURCE_CUPTI, pki_cupti_join_finalised(m));
+    if (pki_cupti_taken_at() != UINT64_MAX)
+        pki_activity_ends(PKI_SOURCE_CUPTI);
     if (!armed || emitted != MEASURED || !closed)
         return;
     pki_activity_ends(PKI_SOURCE_CUPTI);
@@ -153,7 +155,7 @@ static void read_buffers(bool last)
         emit_marks();
     else
         emit_range(&limits);
-    if (!last && limits.complete == finalised_for)
+    if (!last && limits.complete == finalised_for && pki_cupti_taken_at() == UINT64_MAX)
         return; /* nothing that is held can have become ready, but by chance */
     finalised_for = limits.complete;
     pki_cupti_join_finalise(&limits, &counts, pki_cupti_emit);

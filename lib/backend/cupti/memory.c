@@ -59,6 +59,8 @@ static uint32_t epoch;
 
 static bool noting; /* who allocates */
 
+static uint64_t launches; /* calls that CUPTI has called back for, and that make records */
+
 typedef struct mine {
     uint32_t epoch;
     uint32_t depth;  /* of calls that CUPTI called back for and that have not ended */
@@ -127,7 +129,14 @@ void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_Ca
             push(m);
     } else if (m->depth > 0 && --m->depth == 0) {
         pop(m);
+        if (traits & PKI_CUPTI_LAUNCHES)
+            pki_fetch_add(&launches, (uint64_t)1);
     }
+}
+
+uint64_t pki_cupti_launches(void)
+{
+    return pki_load(&launches);
 }
 
 static unsigned enable(CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain,

@@ -29,6 +29,9 @@ void pki_cupti_attribute_drop(CUpti_SubscriberHandle subscriber);
  * nothing. */
 unsigned pki_cupti_attribute_memory(CUpti_SubscriberHandle subscriber, bool on);
 
+/* Launches that have ended, of all threads, while callbacks were on. Each leaves a record. */
+uint64_t pki_cupti_launches(void);
+
 void pki_cupti_attribute_after_fork(void);
 
 /* Of an id the region's name id; 0: none. */

@@ -128,6 +128,7 @@ static bool said;    /* why it is not on */
 static uint64_t flush_every, last_flush; /* ns; of the session */
 static uint64_t opened;                  /* when it began to record; 0: not yet */
 static uint64_t complete; /* what began before it and has ended has been given back */
+static uint64_t taken_at; /* another tool has the buffers, and nothing later comes; 0: it has not */
 
 static uint64_t now_ns(void)
 {
@@ -185,6 +186,8 @@ static void read_config(const pki_config *config, bool listed)
     enter(CLOSED, "");
     last_flush = 0;
     pki_store(&complete, (uint64_t)0);
+    pki_store(&taken_at, (uint64_t)0);
+    pki_cupti_taken_forget();
     pki_store(&opened, (uint64_t)0);
     pki_store(&memory_opened, (uint64_t)0);
     pki_store(&memory_complete, (uint64_t)0);
@@ -223,17 +226,50 @@ bool pki_cupti_switch_start(const pki_config *config, bool listed)
 
 /* ---- in flush ---- */
 
-static void flush_now(bool at_once, bool forced)
+/* Up to there all of it has come back. It pairs with the acquire of who reads buffers: what came
+ * back before it is among them. */
+static void advance(uint64_t *until, uint64_t ns)
+{
+    pki_store_release(until, PKI_MAX(pki_load(until), ns));
+}
+
+/* Of the session, ns. What CUPTI keeps, since something in it still runs, may hold anything since.
+ */
+static uint64_t oldest_kept(void)
+{
+    uint64_t oldest = pki_cupti_buffers_oldest();
+    return oldest == UINT64_MAX ? oldest : pki_activity_ns(oldest);
+}
+
+/* Its callbacks stay where they are, and so do the kinds: they are the other tool's now. */
+static void give_up(void)
+{
+    static const char why[] =
+        "another tool in this process has taken CUPTI's buffers "
+        "(cuptiActivityRegisterCallbacks): from here on its records are not here";
+    pki_cupti_abandon();
+    pki_store_release(&taken_at, PKI_MAX(pki_load(&complete), 1u));
+    pki_store(&memory_on, false);
+    pki_log(PK_LOG_WARNING, "cupti: %s", why);
+    if (armed)
+        pki_cupti_marks_put(pki_load(&taken_at), false);
+    pki_arming_listen(false);
+    enter(FAILED, why);
+}
+
+static void flush_now(bool at_once)
 {
     uint64_t t = now_ns();
-    pki_cupti_flush(forced);
+    pki_cupti_flush(false);
     /* The flush before this one: a record that was written meanwhile may be in no buffer yet. */
-    uint64_t all_before = at_once ? t : last_flush;
+    uint64_t all_before = PKI_MIN(at_once ? t : last_flush, oldest_kept());
     if (pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET)
-        pki_store(&complete, all_before);
+        advance(&complete, all_before);
     if (pki_load(&memory_on))
-        pki_store(&memory_complete, PKI_MAX(pki_load(&memory_complete), all_before));
+        advance(&memory_complete, all_before);
     last_flush = t;
+    if (pki_load(&now_in) == OPEN && pki_cupti_taken())
+        give_up();
 }
 
 static void follow_window(uint64_t t)
@@ -335,7 +371,7 @@ void pki_cupti_switch_flush(pki_flush why)
     else if (armed)
         follow_captures(t);
     if (is_on() && (why == PKI_FLUSH_NOW || t - last_flush >= flush_after()))
-        flush_now(why == PKI_FLUSH_NOW, false);
+        flush_now(why == PKI_FLUSH_NOW);
     pthread_mutex_unlock(&turn);
 }
 
@@ -348,7 +384,13 @@ uint64_t pki_cupti_opened(void)
 
 uint64_t pki_cupti_complete(void)
 {
-    return pki_load(&complete);
+    return pki_load_acquire(&complete); /* pairs with the release in advance */
+}
+
+uint64_t pki_cupti_taken_at(void)
+{
+    uint64_t ns = pki_load_acquire(&taken_at);
+    return ns ? ns : UINT64_MAX;
 }
 
 uint64_t pki_cupti_memory_opened(void)
@@ -358,7 +400,7 @@ uint64_t pki_cupti_memory_opened(void)
 
 uint64_t pki_cupti_memory_complete(void)
 {
-    return pki_load(&memory_complete);
+    return pki_load_acquire(&memory_complete); /* pairs with the release in advance */
 }
 
 bool pki_cupti_is_closed(void)
@@ -368,7 +410,8 @@ bool pki_cupti_is_closed(void)
 
 void pki_cupti_switch_over(const char *why)
 {
-    enter(OVER, why);
+    if (pki_load(&now_in) != FAILED)
+        enter(OVER, why);
 }
 
 static const char *text_of_stage(void)

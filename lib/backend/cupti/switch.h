@@ -65,6 +65,7 @@ void pki_cupti_switch_flush(pki_flush why);
 uint64_t pki_cupti_opened(void); /* when it first began to record, ns of the session; 0: not yet */
 uint64_t pki_cupti_complete(void); /* what began before it and has ended has been given back */
 bool pki_cupti_is_closed(void);    /* not yet, or between two times that captures want it */
+uint64_t pki_cupti_taken_at(void); /* since when another tool has its buffers; UINT64_MAX: none */
 
 /* The same of what is allocated: since when, and up to when all of it has been given back. */
 uint64_t pki_cupti_memory_opened(void);
