@@ -212,7 +212,8 @@ typedef struct pki_capture {
     uint64_t slow_step, slow, median; /* why: this step took so long, like ones so long */
     bool cut, beginning_gone, full;
     uint64_t records_lost;
-    uint64_t refused; /* captures of the run so far */
+    uint64_t refused;      /* captures of the run so far */
+    uint64_t kernels_late; /* steps whose kernels had not all come when it was written */
     size_t step_count;
     pki_captured_step *steps;
 } pki_capture;

@@ -631,7 +631,7 @@ static const pki_shape captured_step = {SHAPE(pki_captured_step, captured_step_m
 
 static const pki_member capture_members[] = {
     PLAINS(pki_capture, captured, reason, text, first, last, slow_step, slow, median, cut,
-           beginning_gone, full, records_lost, refused),
+           beginning_gone, full, records_lost, refused, kernels_late),
     {ROWS("steps", pki_capture, steps, step_count, captured_step), .lines = true},
 };
 static const pki_shape capture = {SHAPE(pki_capture, capture_members)};

@@ -609,6 +609,27 @@ static void all_the_time(void **state)
 }
 
 /* Who cannot have it this time may the next. */
+/* The host is ahead of the device for longer than a capture waits: it says which steps lack kernels,
+ * and not that they have none. */
+static void what_has_not_come_is_said(void **state)
+{
+    (void)state;
+    start_armed(.capture = "steps=5-6;kernels=always");
+    step_until(6);
+    launch(.kernel = "long"); /* in step 6, and on */
+    nap();
+    pk_step(1);
+    nap();
+    pk_step(1);
+    json_t *doc = await_capture("c-5.json");
+    /* Step 5's lies in the same buffer. */
+    assert_int_equal(json_integer_value(member(member(doc, "perfkitCapture"), "kernels_late")), 2);
+    assert_false(says_kernels_of(doc, 5) || says_kernels_of(doc, 6));
+    fake->finish();
+    assert_int_equal(pk_stop(), PK_OK);
+    json_decref(doc);
+}
+
 static void armed_somebody_else_has_it(void **state)
 {
     (void)state;
@@ -635,6 +656,7 @@ static const struct CMUnitTest armed_tests[] = {
     test(steps_that_are_foreseen),       test(any_number_of_times),
     test(a_round_behind_the_last_flush), test(the_warm_up_of_a_cycle),
     test(from_a_slow_step_on),           test(all_the_time),
+    test(what_has_not_come_is_said),
     test(armed_somebody_else_has_it),
 };
 

@@ -696,6 +696,12 @@ class SlowStep(InFolder):
             self.assertIn(words, text)
         self.assertNotIn("Nothing of it was cut", text)
 
+    def test_kernels_that_came_late_are_missing(self):
+        events, rows = loop([2 * MS, 43 * MS])
+        text = " ".join(self.report(self.file(capture(events, rows, kernels=[], kernels_late=2))).split())
+        self.assertIn("Kernels of 2 steps are missing: CUPTI had not given them back 3 s after the last step.", text)
+        self.assertNotIn("Nothing of it was cut", text)
+
     def test_machine_and_build(self):
         events, rows = loop([2 * MS, 43 * MS])
         block = {"memory": 8 << 30, "processors": 2, "cpu": "Some CPU", "architecture": "x86_64", "kernel": "Linux 6.1", "gpu": "",

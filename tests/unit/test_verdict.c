@@ -310,6 +310,10 @@ static void losses(void **state)
     s.counts.points_dropped = 1;
     assert_string_equal(names_of(&s), "records-dropped compute-bound");
     s = good_run();
+    s.activities.count = 10;
+    s.activities.late = 1;
+    assert_string_equal(names_of(&s), "device-records-late compute-bound");
+    s = good_run();
     s.counts.unwritten = 1;
     assert_string_equal(names_of(&s), "trace-incomplete compute-bound");
     s = good_run();

@@ -108,7 +108,12 @@ static void print_missing(const pki_capture *c, FILE *file)
                          "By then %s other capture%s had been refused (captures_per_hour, "
                          "capture_bytes_per_hour).",
                          COUNT(c->refused), c->refused == 1 ? "" : "s");
-    if (!c->cut && !c->beginning_gone && !c->full && !c->records_lost)
+    if (c->kernels_late)
+        pki_report_print(file,
+                         "Kernels of %s step%s are missing: CUPTI had not given them back 3 s after"
+                         " the last step.",
+                         COUNT(c->kernels_late), c->kernels_late == 1 ? "" : "s");
+    if (!c->cut && !c->beginning_gone && !c->full && !c->records_lost && !c->kernels_late)
         pki_report_print(file, "Nothing of it was cut or lost.");
 }
 

@@ -142,6 +142,7 @@ static const pki_member capture_members[] = {
     PLAIN_AS("full", captured, is.full),
     PLAIN_AS("records_lost", captured, is.records_lost),
     PLAIN_AS("refused", captured, is.refused),
+    PLAIN_AS("kernels_late", captured, is.kernels_late),
     {ROWS("steps", captured, is.steps, is.step_count, step_shape)},
     {NUMBERS("kernels", captured, kernels, kernel_count)},
 };

@@ -66,7 +66,7 @@ pki_rule pki_verdict_gpu_leak, pki_verdict_gpu_near_limit, pki_verdict_gpu_alloc
 
 /* ---- trust.c ---- */
 
-pki_rule pki_verdict_incomplete, pki_verdict_dropped, pki_verdict_unwritten,
+pki_rule pki_verdict_incomplete, pki_verdict_dropped, pki_verdict_late, pki_verdict_unwritten,
     pki_verdict_two_perfkits, pki_verdict_not_finite, pki_verdict_clock_coarse,
     pki_verdict_untracked, pki_verdict_unbalanced;
 pki_rule pki_verdict_warm_up, pki_verdict_few_steps, pki_verdict_no_breakdown, pki_verdict_no_steps;

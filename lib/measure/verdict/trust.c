@@ -105,6 +105,20 @@ bool pki_verdict_dropped(pki_summary *s, pki_sentence *words)
     return pki_verdict_add_sentence(words, s, "records-dropped", PKI_WARN, share, 0);
 }
 
+bool pki_verdict_late(pki_summary *s, pki_sentence *words)
+{
+    const pki_activity_summary *a = &s->activities;
+    if (a->late == 0)
+        return true;
+    double share = (double)a->late / (double)a->count;
+    pki_sentence_add(words,
+                     "%s of %s activities of devices (%s) came when their step had been summed up:"
+                     " totals and the trace have them, the GPU's figures per step do not, and are"
+                     " too low.",
+                     COUNT(a->late), COUNT(a->count), PERCENT(share));
+    return pki_verdict_add_sentence(words, s, "device-records-late", PKI_WARN, share, 0);
+}
+
 bool pki_verdict_unwritten(pki_summary *s, pki_sentence *words)
 {
     uint64_t lost = s->counts.unwritten;

@@ -51,6 +51,7 @@ static const struct {
     {pki_verdict_nothing_found, PKI_STANDS},
     {pki_verdict_incomplete, PKI_STANDS},
     {pki_verdict_dropped, PKI_STANDS},
+    {pki_verdict_late, PKI_STANDS},
     {pki_verdict_unwritten, PKI_STANDS},
     {pki_verdict_two_perfkits, PKI_STANDS},
     {pki_verdict_not_finite, PKI_STANDS},

@@ -320,12 +320,26 @@ static bool is_measured(const pki_capture_job *job, const pki_history_step *s)
     return false;
 }
 
+/* Its patience was over before CUPTI had given all of it. */
+static bool is_late(const pki_capture_job *job, const pki_history_step *s)
+{
+    return is_measured(job, s) && ns_of(job, s->start + s->ticks) > job->devices_until;
+}
+
+static uint64_t count_late(const pki_capture_job *job)
+{
+    uint64_t late = 0;
+    for (unsigned i = 0; i < job->around_count; i++)
+        late += job->around[i].number >= job->wish.first && is_late(job, &job->around[i]);
+    return late;
+}
+
 static void put_kernels(pki_json *j, const pki_capture_job *job)
 {
     pki_json_open(j, "kernels", '[');
     for (unsigned i = 0; i < job->around_count; i++) {
         const pki_history_step *s = &job->around[i];
-        if (s->number >= job->wish.first && is_measured(job, s))
+        if (s->number >= job->wish.first && is_measured(job, s) && !is_late(job, s))
             pki_json_uint(j, NULL, s->number);
     }
     pki_json_close(j, ']');
@@ -361,6 +375,7 @@ static void put_missing(pki_json *j, const pki_capture_job *job)
     pki_json_bool(j, "full", job->full);
     pki_json_uint(j, "records_lost", job->lost);
     pki_json_uint(j, "refused", job->refused);
+    pki_json_uint(j, "kernels_late", count_late(job));
 }
 
 static void put_tail(const pki_capture_job *job, FILE *file)
@@ -512,6 +527,7 @@ static bool find_range(pki_capture_job *job, const pki_waiting_capture *w)
     bool all = pki_capture_is_of_now(w->wish.reason);
     if (!w->begun && !all)
         return false;
+    job->devices_until = pki_activity_known_until();
     job->beginning_gone = !w->begun || w->number != w->wish.first || w->at < kept;
     job->range = (pki_history_range){.from = w->from,
                                      .until = w->wish.last == UINT64_MAX || !w->until ? UINT64_MAX

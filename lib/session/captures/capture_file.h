@@ -87,10 +87,11 @@ typedef struct pki_capture_job {
     pki_wish wish;
     pki_history_view view;
     pki_history_range range;
-    pki_open_span *open; /* what the range refers to */
-    bool beginning_gone; /* of its first step */
-    uint64_t lost;       /* records that found no room in the history, in the run so far */
-    uint64_t refused;    /* other captures, in the run so far */
+    pki_open_span *open;    /* what the range refers to */
+    bool beginning_gone;    /* of its first step */
+    uint64_t lost;          /* records that found no room in the history, in the run so far */
+    uint64_t refused;       /* other captures, in the run so far */
+    uint64_t devices_until; /* what began on devices before that is there; ns of the session */
     const pki_config *config;
     const pki_environment *environment;          /* NULL: not known */
     pki_history_step around[PKI_CAPTURE_AROUND]; /* up to its last step, in order */
