@@ -609,8 +609,8 @@ static void all_the_time(void **state)
 }
 
 /* Who cannot have it this time may the next. */
-/* The host is ahead of the device for longer than a capture waits: it says which steps lack kernels,
- * and not that they have none. */
+/* The host is ahead of the device for longer than a capture waits: it says which steps lack
+ * kernels, and not that they have none. */
 static void what_has_not_come_is_said(void **state)
 {
     (void)state;
@@ -656,8 +656,7 @@ static const struct CMUnitTest armed_tests[] = {
     test(steps_that_are_foreseen),       test(any_number_of_times),
     test(a_round_behind_the_last_flush), test(the_warm_up_of_a_cycle),
     test(from_a_slow_step_on),           test(all_the_time),
-    test(what_has_not_come_is_said),
-    test(armed_somebody_else_has_it),
+    test(what_has_not_come_is_said),     test(armed_somebody_else_has_it),
 };
 
 /* ---- cupti threads ---- */

@@ -730,6 +730,21 @@ static void a_context_that_is_destroyed(void **state)
     assert_int_equal(c.contexts, 2);
 }
 
+/* What has been read is the device's no more: whoever destroys its context meets no call of ours.
+ */
+static void nothing_unread_asks_nothing(void **state)
+{
+    (void)state;
+    span(&gpu_errors_outer);
+    await(counts_now().recorded == 1);
+    gpu->count_anew();
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(pk_flush(), PK_OK);
+    assert_int_equal(gpu->calls(FAKE_CTX_API_VERSION), 0);
+    assert_int_equal(gpu->calls(FAKE_EVENT_QUERY), 0);
+    assert_int_equal(stop_and_count().recorded, 1);
+}
+
 static void destroyed_before_the_stop(void **state)
 {
     (void)state;
@@ -885,6 +900,7 @@ static const struct CMUnitTest gpu_errors_tests[] = {
     with_gpu(a_poisoned_context),
     with_gpu(found_while_recording),
     with_gpu(a_context_that_is_destroyed),
+    with_gpu(nothing_unread_asks_nothing),
     with_gpu(destroyed_before_the_stop),
     with_gpu(no_context),
     with_gpu(single_failures),

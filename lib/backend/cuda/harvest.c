@@ -542,7 +542,11 @@ static bool harvest_lane(pki_cuda_lane *l, uint64_t asked, uint64_t *finalised)
         *finalised = PKI_MIN(*finalised, finalised_of(l, asked));
         return false;
     }
-    l->context->waiting += (head - l->tail) / 2;
+    /* Once a round, and only where something is unread: cuda.h forbids calls on a context while it
+     * is destroyed, and whoever destroys one has waited for its work. */
+    if (l->context->waiting == 0)
+        pki_cuda_context_alive(l->context);
+    l->context->waiting += (head - l->tail + 1) / 2;
     if (!(pki_cuda_context_use(l->context) && pki_cuda_anchors_update(l->context)) &&
         !pki_load(&l->context->dead)) {
         *finalised = 0; /* it has not been asked */
@@ -569,20 +573,12 @@ static void grow_ahead(void)
     }
 }
 
-static void forget_the_dead(void)
-{
-    for (pki_cuda_context *c = pki_cuda_contexts(); c; c = c->next)
-        if (pki_load(&c->session) == pki_load(&pki_cuda_session) && !pki_load(&c->dead))
-            pki_cuda_context_alive(c);
-}
-
 bool pki_cuda_harvest(void)
 {
     bool left = false;
     uint64_t asked = pki_activity_ns_of_ticks(pki_activity_ticks()), finalised = asked;
     CUstreamCaptureMode mode = pki_cuda_relax();
     begin_activities();
-    forget_the_dead();
     for (pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next) {
         /* Pairs with the releases in cuda/lane.c, and those of graphs. */
         uint32_t life = pki_load_acquire(&l->life);

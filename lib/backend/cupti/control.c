@@ -280,7 +280,8 @@ uint64_t pki_cupti_buffers_oldest(void)
     return oldest;
 }
 
-uint64_t pki_cupti_buffers_moves(uint32_t *held)
+/* How often buffers have been asked for and given back, and how many CUPTI has. */
+static uint64_t pki_cupti_buffers_moves(uint32_t *held)
 {
     *held = 0;
     for (uint32_t i = 0; i < pki_load(&places); i++)

@@ -113,9 +113,6 @@ void pki_cupti_buffer_release(pki_cupti_buffer *buffer);
  * "doesn't return buffers which have one or more incomplete records" (cupti_activity.h). */
 uint64_t pki_cupti_buffers_oldest(void);
 
-/* How often buffers have been asked for and given back, and how many CUPTI has. */
-uint64_t pki_cupti_buffers_moves(uint32_t *held);
-
 /* That came back and were another tool's, since the process began: they are left alone. */
 uint64_t pki_cupti_buffers_foreign(void);
 
