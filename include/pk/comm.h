@@ -40,6 +40,8 @@
  *
  * Threads: every call from any thread. One thread finishes a request, not necessarily the one that
  *          started it.
+ * GPU:     times from events of streams have been seen with a double of the driver, not yet on a
+ *          device (docs/gpu-results.md).
  * Failure: none visible. A call that finds its ring full is missing from the communicator's figures
  *          and counted there as dropped; it is still in its region's distribution. Beyond 4,095
  *          communicators all share one.

@@ -44,6 +44,7 @@
  * Plugin:  where NCCL's profiler plugin is active too (docs/nccl.md), these calls are what is
  *          counted, from the first one of a session on; the plugin's operations are details in the
  *          trace.
+ * GPU:     seen with a double of the driver, not yet on a device (docs/gpu-results.md).
  * Failure: none visible; see pk/gpu.h. errno and CUDA's error state stay as they are.
  * Cost:    off, or without a GPU: a load and a branch; a group counts its depth besides. On: two
  *          cuEventRecord calls, two queries of the capture state, and under 150 ns (overhead.md).

@@ -23,7 +23,8 @@ typedef struct pki_toll {
                            their way out */
     uint64_t backends;  /* threads of their own */
     pki_processor stepper; /* what the thread that makes steps had of them */
-    double counted_ns;     /* one of a call that is not timed; 0: there are none (overhead_max) */
+    double counted_ns; /* one of a call that is not timed, and its share of what it takes more to
+                          time others of its region; 0: there are none (overhead_max) */
     double overhead_max;
     uint64_t beyond;   /* 1: perfkit takes more than that, with all but few calls not timed */
     uint64_t captures; /* who writes captures of the history: a thread of its own, or pk_stop */

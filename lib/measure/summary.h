@@ -145,7 +145,8 @@ typedef struct pki_overhead {
     double captures;   /* who writes captures: a thread of its own, or pk_stop */
     double readings;   /* the program's threads: what `costs` asks for */
     double backends;   /* threads of backends */
-    double counted_ns; /* one begin + end that is counted and not timed; 0: there are none */
+    double counted_ns; /* one begin + end that is counted and not timed, with a share of what timing
+                          others of its region takes more; 0: there are none */
 } pki_overhead;
 
 typedef struct pki_summary {

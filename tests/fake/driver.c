@@ -266,7 +266,17 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *ctx)
 {
     CUresult code = fake_enter(FAKE_STREAM_CTX);
     const stream *s = fake_stream(handle);
+    *ctx = s && !s->green ? s->ctx : NULL;
+    code = code ? code : s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return fake_leave(!code && s->green ? CUDA_ERROR_NOT_SUPPORTED : code);
+}
+
+CUresult CUDAAPI cuStreamGetCtx_v2(CUstream handle, CUcontext *ctx, CUgreenCtx *green)
+{
+    CUresult code = fake_enter(FAKE_STREAM_CTX);
+    const stream *s = fake_stream(handle);
     *ctx = s ? s->ctx : NULL;
+    *green = s && s->green ? (CUgreenCtx)(void *)s->ctx : NULL;
     return fake_leave(code ? code : s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
 }
 

@@ -41,6 +41,7 @@
     X(CTX_ID, cuCtxGetId, 12000)                                                                   \
     X(EXCHANGE_MODE, cuThreadExchangeStreamCaptureMode, 10010)                                     \
     X(STREAM_CTX, cuStreamGetCtx, 9020)                                                            \
+    X(STREAM_CTX_2, cuStreamGetCtx_v2, 12050)                                                      \
     X(STREAM_ID, cuStreamGetId, 12000)                                                             \
     X(STREAM_CREATE, cuStreamCreate, 2000)                                                         \
     X(IS_CAPTURING, cuStreamIsCapturing, 10000)                                                    \
@@ -88,6 +89,7 @@ typedef struct fake_cuda_script {
     void (*context_poison)(CUcontext ctx, CUresult code); /* every call answers this from here on */
     void (*context_current)(CUcontext ctx);
     CUstream (*stream_create)(CUcontext ctx);
+    CUstream (*stream_green)(CUcontext ctx); /* of a green context of that device */
     CUstream (*stream_again)(CUstream stream, CUcontext ctx); /* destroyed; the handle is reused */
 
     /* Work waits from here on, until so many pieces of it are run on one stream. Returns how many

@@ -482,6 +482,13 @@ static CUstream stream_create(CUcontext c)
     return s;
 }
 
+static CUstream stream_green(CUcontext c)
+{
+    CUstream s = stream_create(c);
+    s->green = true;
+    return s;
+}
+
 static CUstream stream_again(CUstream s, CUcontext c)
 {
     pthread_mutex_lock(&fake.lock);
@@ -638,6 +645,7 @@ const fake_cuda_script fake_cuda_script_table = {
     .context_poison = context_poison,
     .context_current = context_current,
     .stream_create = stream_create,
+    .stream_green = stream_green,
     .stream_again = stream_again,
     .hold = hold,
     .run = run,

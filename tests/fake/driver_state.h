@@ -51,6 +51,7 @@ struct CUstream_st {
     context *ctx;
     unsigned long long id;
     bool blocking;
+    bool green; /* it is of a green context, which the older form does not tell of */
     bool hasty; /* made by who is tested: its work is never held */
     CUstreamCaptureStatus status;
     graph *capturing;

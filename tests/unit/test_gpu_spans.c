@@ -730,6 +730,20 @@ static void a_context_that_is_destroyed(void **state)
     assert_int_equal(c.contexts, 2);
 }
 
+/* Its events are those of the primary context. */
+static void a_stream_of_a_green_context(void **state)
+{
+    (void)state;
+    CUstream before = the_stream;
+    the_stream = gpu->stream_green(the_context);
+    span(&gpu_errors_outer);
+    await(counts_now().recorded == 1);
+    the_stream = before;
+    pk_gpu_counts c = stop_and_count();
+    assert_int_equal(c.recorded, 1);
+    assert_int_equal(c.skipped, 0);
+}
+
 /* What has been read is the device's no more: whoever destroys its context meets no call of ours.
  */
 static void nothing_unread_asks_nothing(void **state)
@@ -900,6 +914,7 @@ static const struct CMUnitTest gpu_errors_tests[] = {
     with_gpu(a_poisoned_context),
     with_gpu(found_while_recording),
     with_gpu(a_context_that_is_destroyed),
+    with_gpu(a_stream_of_a_green_context),
     with_gpu(nothing_unread_asks_nothing),
     with_gpu(destroyed_before_the_stop),
     with_gpu(no_context),

@@ -538,7 +538,8 @@ static uint32_t warnings;
 static void hear(void *user, pk_log_level level, const char *message)
 {
     (void)user;
-    warnings += level == PK_LOG_WARNING && strstr(message, "collector_cpus");
+    __atomic_fetch_add(&warnings, level == PK_LOG_WARNING && strstr(message, "collector_cpus"),
+                       __ATOMIC_RELAXED);
 }
 
 static void a_processor_that_is_not_there(void **state)

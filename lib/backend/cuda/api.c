@@ -48,6 +48,7 @@ static const entry entries[] = {
     NEED(exchange_mode, "cuThreadExchangeStreamCaptureMode", 10010,
          "cuThreadExchangeStreamCaptureMode"),
     NEED(stream_ctx, "cuStreamGetCtx", 9020, "cuStreamGetCtx"),
+    MAYBE(stream_ctx_v2, "cuStreamGetCtx", 12050, "cuStreamGetCtx_v2"),
     MAYBE(stream_id, "cuStreamGetId", 12000, "cuStreamGetId"),
     NEED(stream_create, "cuStreamCreate", 2000, "cuStreamCreate"),
     MAYBE(stream_create_priority, "cuStreamCreateWithPriority", 5050, "cuStreamCreateWithPriority"),

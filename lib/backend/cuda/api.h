@@ -31,6 +31,9 @@ typedef struct pki_cuda_api {
     CUresult(CUDAAPI *ctx_id)(CUcontext ctx, unsigned long long *id); /* 12.0; may be NULL */
     CUresult(CUDAAPI *exchange_mode)(CUstreamCaptureMode *mode);
     CUresult(CUDAAPI *stream_ctx)(CUstream stream, CUcontext *ctx);
+    /* 12.5; may be NULL. Of a stream of a green context the primary one, for which the older form
+     * may have none. green: a CUgreenCtx, which older headers lack. */
+    CUresult(CUDAAPI *stream_ctx_v2)(CUstream stream, CUcontext *ctx, void **green);
     CUresult(CUDAAPI *stream_id)(CUstream stream, unsigned long long *id); /* 12.0; may be NULL */
     CUresult(CUDAAPI *stream_create)(CUstream *stream, unsigned flags);
     CUresult(CUDAAPI *stream_create_priority)(CUstream *stream, unsigned flags, int priority);

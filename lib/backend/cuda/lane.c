@@ -459,9 +459,12 @@ static CUcontext current_for(CUstream stream)
 static CUcontext context_of(CUstream stream, CUcontext current)
 {
     CUcontext ctx = current;
-    if (!is_default(stream) && pki_cuda.stream_ctx(stream, &ctx))
-        ctx = NULL;
-    return ctx;
+    void *green = NULL;
+    if (is_default(stream))
+        return ctx;
+    CUresult code = pki_cuda.stream_ctx_v2 ? pki_cuda.stream_ctx_v2(stream, &ctx, &green)
+                                           : pki_cuda.stream_ctx(stream, &ctx);
+    return code ? NULL : ctx;
 }
 
 /* Forgets which lanes this thread has for the stream: it is another one now. */

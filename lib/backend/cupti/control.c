@@ -31,10 +31,13 @@ static const pki_dl_function functions[] = {PKI_CUPTI_FUNCTIONS(FUNCTION, LATER_
 
 /* What NVIDIA's release notes and other tools' users have met. */
 static const pki_cupti_fault faults[] = {
-    {0, PKI_CUPTI_11_6, true, "it is older than CUDA 11.6 and does not take our clock"},
-    {PKI_CUPTI_13_0, PKI_CUPTI_13_0_U1, true,
+    {0, PKI_CUPTI_11_6, true, false, "it is older than CUDA 11.6 and does not take our clock"},
+    {PKI_CUPTI_13_0, PKI_CUPTI_13_0_U1, true, false,
      "that of CUDA 13.0 without update 1 can lock up when it is switched off"},
-    {PKI_CUPTI_13_1, PKI_CUPTI_13_1_U1, false,
+    {PKI_CUPTI_13_0_U1, PKI_CUPTI_13_1, false, true,
+     "that of CUDA 13.0 update 1 has given no valid times after 25 million kernels of graphs: "
+     "without cupti_graph_nodes a long run records graphs as wholes"},
+    {PKI_CUPTI_13_1, PKI_CUPTI_13_1_U1, false, false,
      "that of CUDA 13.1 without update 1 ties graph launches to the wrong calls in a process's later "
      "sessions"},
 };
@@ -258,6 +261,7 @@ void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uin
         pki_fetch_add(&foreign, (uint64_t)1);
         return;
     }
+    const uint32_t place = b->place;
     b->valid = PKI_MIN(valid, PKI_MIN(size, PKI_CUPTI_BUFFER_BYTES));
     b->completed = pki_monotonic_ns();
     pki_cupti_buffer *head = pki_load(&filled);
@@ -265,7 +269,10 @@ void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uin
         b->next = head; /* the release pairs with the acquire in pki_cupti_buffers_drain */
     while (
         !__atomic_compare_exchange_n(&filled, &head, b, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
-    pki_store_release(&asked[b->place], (uint64_t)0);
+    /* It may have been read by now, and freed, or asked for again. */
+    uint64_t returning = RETURNING;
+    __atomic_compare_exchange_n(&asked[place], &returning, 0, false, __ATOMIC_RELEASE,
+                                __ATOMIC_RELAXED);
     pki_fetch_add(&moves, (uint64_t)1);
 }
 

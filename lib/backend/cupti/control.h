@@ -72,6 +72,7 @@ void pki_cupti_version_text(uint32_t version, char *text, size_t size);
 typedef struct pki_cupti_fault {
     uint32_t from, until; /* versions, the last one not included */
     bool refused;
+    bool of_nodes; /* where a graph is recorded kernel by kernel (cupti_graph_nodes) */
     const char *why;
 } pki_cupti_fault;
 const pki_cupti_fault *pki_cupti_fault_of(uint32_t version);

@@ -155,7 +155,7 @@ static bool open_or_warn(char why[sizeof reason])
     }
     enter(OPEN, "");
     const pki_cupti_fault *fault = pki_cupti_fault_of(pki_cupti_version());
-    if (fault && !pki_load(&opened))
+    if (fault && (!fault->of_nodes || graph_nodes) && !pki_load(&opened))
         pki_log(PK_LOG_WARNING, "cupti: %s", fault->why);
     last_flush = now_ns();
     if (!pki_load(&opened))
