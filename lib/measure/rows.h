@@ -424,7 +424,6 @@ typedef struct pki_gpu_row {
     uint64_t spans;
     uint64_t collectives; /* timed by events; those that CUPTI measures are kernels */
     uint64_t kernels, short_kernels, kernel_time; /* graphs are among the kernels */
-    uint64_t graphs, graph_time;                  /* recorded as wholes, whatever is inside */
     uint64_t memsets;
     pki_gpu_copies copies[PKI_DIRECTIONS];
     pki_dist per_step[PKI_GPU_FIGURES];

@@ -32,18 +32,16 @@ static bool has_steps(const pki_device_one *one, int view, uint64_t warmup)
     return one->tail[view][PKI_GPU_STEP].moments.count > 0;
 }
 
-/* Where no collective was seen, or nothing that could hide one, nothing is known of it; nor where
- * graphs are recorded as wholes, which may hold some. */
+/* Where no collective was seen, or nothing that could hide one, nothing is known of it. */
 static bool is_known(const pki_device_one *one, int view, int figure)
 {
     bool timed = view == MEASURED || one->totals.spans > 0;
-    bool comm = one->has_comm[view] && !(view == MEASURED && one->totals.graphs);
     switch (figure) {
     case PKI_GPU_COMM:
-        return comm;
+        return one->has_comm[view];
     case PKI_GPU_COMM_HIDDEN:
     case PKI_GPU_COMM_EXPOSED:
-        return comm && timed;
+        return one->has_comm[view] && timed;
     case PKI_GPU_BUSY:
     case PKI_GPU_IDLE:
     case PKI_GPU_GAPS:
