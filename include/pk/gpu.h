@@ -46,8 +46,9 @@
  *          two queries of the stream's capture state; no lock and no allocation after the first
  *          spans of a stream, and never a synchronisation. Events come from a pool per context that
  *          grows by 64 pairs at a time; a span that finds no pair is dropped and counted.
- * Contexts: no call is made on one of which nothing is unread. Before cuCtxDestroy or
- *          cudaDeviceReset synchronise and call pk_flush. Seen with a double of the driver that is
+ * Contexts: no call is made on one of which nothing is unread, and no graph left with captured
+ *          spans. Before cuCtxDestroy or cudaDeviceReset destroy such graphs, synchronise and call
+ *          pk_flush. Seen with a double of the driver that is
  *          as strict as its headers, not yet on a GPU (docs/gpu-results.md).
  * Stop:    pk_stop waits at most 100 ms for spans that the device has not reached yet, then counts
  *          them as lost. Synchronise before pk_stop to have them all.

@@ -136,9 +136,18 @@ static double measured_cost(pki_thinning *p, const pki_thin_input *input,
         owner += owner_of(p, (double)r->timed, (double)r->untimed, r->thin);
         beside += beside_of(p, (double)r->timed, r->thin);
         records += (double)r->timed;
+        if (!pki_thin_skips_calls(r->thin))
+            continue;
+        p->counted += (double)r->untimed;
+        p->apart += (double)r->timed * (p->costs.timed - p->costs.pair);
     }
     learn(p, records, beside, input->beside);
     return owner + input->beside;
+}
+
+double pki_thinning_counted_ns(const pki_thinning *p)
+{
+    return p->costs.counted + (p->counted > 0 ? p->apart / p->counted : 0);
 }
 
 /* ---- up and down the ladder ---- */

@@ -103,6 +103,8 @@ typedef struct pki_thinning {
     double mean;  /* of shares since something was changed, of the bound */
     double over;  /* ns taken beyond the bound so far, and not saved since; at most some seconds' */
     double records, forecast, took; /* beside, since `scale` was corrected; ns */
+    double counted, apart;          /* calls that were not timed; ns that the timed ones among them
+                                       took beyond a pair each */
     uint32_t steady;                /* looks since something was changed */
     uint32_t roomy;                 /* looks in a row with room */
     uint32_t patience;              /* so many before something comes up */
@@ -114,6 +116,10 @@ typedef struct pki_thinning {
 } pki_thinning;
 
 void pki_thinning_init(pki_thinning *thinning, double bound, bool traced, pki_thin_costs costs);
+
+/* What one call that is counted and not timed has cost so far, with its share of what it takes more
+ * to time others of its region: whoever adds a pair for each timed call has all of it. */
+double pki_thinning_counted_ns(const pki_thinning *thinning);
 
 /* Changes regions[].thin. True: it has changed any. */
 bool pki_thinning_adjust(pki_thinning *thinning, const pki_thin_input *input,

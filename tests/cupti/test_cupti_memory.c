@@ -588,6 +588,20 @@ static void no_buffer_to_be_had(void **state)
     json_decref(doc);
 }
 
+/* That nothing comes is then our own memory's fault, and no other tool's. */
+static void without_buffers_nobody_is_accused(void **state)
+{
+    (void)state;
+    start_cupti(.rank = 0);
+    pki_store(&no_buffers, true);
+    for (int i = 0; i < 5; i++) {
+        launch(.kernel = "a");
+        assert_int_equal(pk_flush(), PK_OK);
+    }
+    assert_int_equal(status().live, 1);
+    pki_store(&no_buffers, false);
+}
+
 /* Whatever allocation it is that fails: the trace is whole, and so is the next session's. */
 static void every_allocation_once(void **state)
 {
@@ -614,6 +628,7 @@ static void every_allocation_once(void **state)
 
 static const struct CMUnitTest memory_tests[] = {
     cmocka_unit_test_setup_teardown(no_buffer_to_be_had, reset_fake, memory_is_back),
+    cmocka_unit_test_setup_teardown(without_buffers_nobody_is_accused, reset_fake, memory_is_back),
     cmocka_unit_test_setup_teardown(every_allocation_once, reset_fake, memory_is_back),
 };
 

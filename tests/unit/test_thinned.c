@@ -745,7 +745,24 @@ static void what_records_cost_is_learnt(void **state)
     assert_true(thinning.scale > 2.9 && thinning.scale < 3.1);
 }
 
+/* In the cost that is told. A call without its event is timed as any other. */
+static void untimed_calls_share_what_timing_others_takes(void **state)
+{
+    const pki_thin_input input = {.process = LOOK, .beside = 0};
+    (void)state;
+    begin(true);
+    assert_true(pki_thinning_counted_ns(&thinning) == costs.counted);
+    regions[0] = (pki_thin_region){.id = 1, .thin = PKI_THIN_UNTRACED, .timed = 1000};
+    pki_thinning_adjust(&thinning, &input, regions, 1);
+    assert_true(pki_thinning_counted_ns(&thinning) == costs.counted);
+    regions[0] = (pki_thin_region){.id = 1, .thin = 4, .timed = 500, .untimed = 500};
+    pki_thinning_adjust(&thinning, &input, regions, 1);
+    double told = costs.pair * 500 + pki_thinning_counted_ns(&thinning) * 500;
+    assert_true(fabs(told - (costs.timed * 500 + costs.counted * 500)) < 1e-6);
+}
+
 static const struct CMUnitTest thinning_tests[] = {
+    cmocka_unit_test(untimed_calls_share_what_timing_others_takes),
     cmocka_unit_test(within_the_bound_nothing_is_thinned),
     cmocka_unit_test(the_bound_holds_after_a_few_looks),
     cmocka_unit_test(events_go_before_times),

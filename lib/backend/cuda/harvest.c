@@ -543,7 +543,7 @@ static bool harvest_lane(pki_cuda_lane *l, uint64_t asked, uint64_t *finalised)
         return false;
     }
     /* Once a round, and only where something is unread: cuda.h forbids calls on a context while it
-     * is destroyed, and whoever destroys one has waited for its work. */
+     * is destroyed, and a program that has synchronised and flushed meets none. */
     if (l->context->waiting == 0)
         pki_cuda_context_alive(l->context);
     l->context->waiting += (head - l->tail + 1) / 2;

@@ -157,13 +157,13 @@ static PKI_ALIGNED uint8_t scrap[PKI_LINE]; /* eight bytes of it, for everybody:
 
 /* All that exist, by their place. What CUPTI gives back may be another tool's, and is not looked at
  * before it has been found here. */
-#define RETURNING 1u /* it has come back, and is about to be in `filled` */
-
 static pki_cupti_buffer *ours[PKI_CUPTI_BUFFERS_MOST];
-static uint64_t asked[PKI_CUPTI_BUFFERS_MOST]; /* 0: CUPTI does not have it; else since when, ns */
-static uint32_t places;                        /* behind the last that has ever been used */
-static uint64_t moves;                         /* buffers asked for and given back */
-static uint64_t foreign;                       /* given back, and not ours */
+/* Since when CUPTI has it, ns, an even number; odd: it has come back, and is about to be in
+ * `filled`; 0: CUPTI does not have it. */
+static uint64_t asked[PKI_CUPTI_BUFFERS_MOST];
+static uint32_t places;  /* behind the last that has ever been used */
+static uint64_t moves;   /* buffers asked for, had or not, and given back */
+static uint64_t foreign; /* given back, and not ours */
 
 static pki_cupti_buffer *acquire_free(void)
 {
@@ -226,28 +226,35 @@ void CUPTIAPI pki_cupti_buffer_requested(uint8_t **data, size_t *size, size_t *r
     if (!b)
         b = make();
     if (b) /* before it holds anything: see pki_cupti_buffers_oldest */
-        pki_store_release(&asked[b->place], PKI_MAX(pki_monotonic_ns(), RETURNING + 1));
-    pki_fetch_add(b ? &moves : &refused, (uint64_t)1);
+        pki_store_release(&asked[b->place], PKI_MAX(pki_monotonic_ns() & ~(uint64_t)1, 2u));
+    else
+        pki_fetch_add(&refused, (uint64_t)1);
+    pki_fetch_add(&moves, (uint64_t)1);
     *data = b ? b->data : scrap;
     *size = b ? PKI_CUPTI_BUFFER_BYTES : 8;
     *records_most = 0;
     errno = saved;
 }
 
-/* NULL: it is not ours, or CUPTI does not have it. */
-static pki_cupti_buffer *take_back(const uint8_t *data)
+/* Its place in the table; PKI_CUPTI_BUFFERS_MOST: it is not ours. */
+static uint32_t place_of(const uint8_t *data)
 {
     for (uint32_t i = 0; i < pki_load(&places); i++) {
-        pki_cupti_buffer *b = pki_load(&ours[i]);
-        uint64_t since = pki_load(&asked[i]);
+        const pki_cupti_buffer *b = pki_load(&ours[i]);
         if (b && b->data == data)
-            return since > RETURNING &&
-                           __atomic_compare_exchange_n(&asked[i], &since, RETURNING, false,
-                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED)
-                       ? b
-                       : NULL;
+            return i;
     }
-    return NULL;
+    return PKI_CUPTI_BUFFERS_MOST;
+}
+
+/* False: CUPTI does not have it. *odd: what it is marked with from here on. */
+static bool take_back(uint32_t place, uint64_t *odd)
+{
+    uint64_t since = pki_load(&asked[place]);
+    *odd = since | 1;
+    return since && since != *odd &&
+           __atomic_compare_exchange_n(&asked[place], &since, *odd, false, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED);
 }
 
 void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t *data,
@@ -256,12 +263,13 @@ void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uin
     (void)context, (void)stream;
     if (!data || data == scrap)
         return;
-    pki_cupti_buffer *b = take_back(data);
-    if (!b) {
+    const uint32_t place = place_of(data);
+    uint64_t odd;
+    if (place == PKI_CUPTI_BUFFERS_MOST || !take_back(place, &odd)) {
         pki_fetch_add(&foreign, (uint64_t)1);
         return;
     }
-    const uint32_t place = b->place;
+    pki_cupti_buffer *b = pki_load(&ours[place]);
     b->valid = PKI_MIN(valid, PKI_MIN(size, PKI_CUPTI_BUFFER_BYTES));
     b->completed = pki_monotonic_ns();
     pki_cupti_buffer *head = pki_load(&filled);
@@ -269,10 +277,9 @@ void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uin
         b->next = head; /* the release pairs with the acquire in pki_cupti_buffers_drain */
     while (
         !__atomic_compare_exchange_n(&filled, &head, b, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
-    /* It may have been read by now, and freed, or asked for again. */
-    uint64_t returning = RETURNING;
-    __atomic_compare_exchange_n(&asked[place], &returning, 0, false, __ATOMIC_RELEASE,
-                                __ATOMIC_RELAXED);
+    /* It may have been read by now, and freed, or asked for again: then another time stands there.
+     */
+    __atomic_compare_exchange_n(&asked[place], &odd, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     pki_fetch_add(&moves, (uint64_t)1);
 }
 
@@ -655,8 +662,8 @@ void pki_cupti_close(void)
 
 /* ---- another tool that takes the buffers ---- */
 
-/* A call's own record is the least that it leaves, and 40 bytes long. */
-#define CALLS_A_BUFFER (PKI_CUPTI_BUFFER_BYTES / 40 + 1)
+/* A launch leaves the record of its call at least. */
+#define CALLS_A_BUFFER (PKI_CUPTI_BUFFER_BYTES / sizeof(CUpti_ActivityAPI) + 1)
 
 static struct {
     uint64_t moves, calls; /* when a buffer last moved */

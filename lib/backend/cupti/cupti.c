@@ -1,19 +1,12 @@
 /* lib/backend/cupti/cupti.c - kernels, copies, CUDA's calls and waits, through CUPTI.
  *
- *     cupti_api        the library's functions and versions
- *     cupti_calls      the library's names of CUDA's calls
- *     cupti_control    taking it, switching it on and off, giving it back
- *     cupti_switch     when
- *     cupti_memory     what is allocated, and in which region (cupti_callers)
- *     cupti_attribute  on the program's threads: the region of each launch
- *     cupti_buffers    memory for records, from and to CUPTI's threads
- *     cupti_records    what is in a buffer
- *     cupti_links      what belongs to a correlation
- *     cupti_events     which call recorded the event that is waited for
- *     cupti_join       records put together, and in order
- *     cupti_window     a range of steps, or those that captures want
- *     cupti_marks      when it was on, for who emits
- *     cupti_names, _tracks, _emit, _pools, _describe    into the trace
+ *     control.c   the library found, taken and given back; memory for records, from and to its
+ *                 threads; another tool that takes that
+ *     switch.c    when it is on: a range of steps, or what captures want
+ *     memory.c    on the program's threads: the region of each launch; what is allocated, and where
+ *     records.c   what is in a buffer; the library's names of CUDA's calls
+ *     join.c      what belongs to a correlation; records put together, and in order
+ *     emit.c      into the trace: tracks, names, devices, what is missing
  *
  * Calls that may wait for CUPTI's threads are made in flush, without the drain lock; records are
  * read in collect and stop, with it. No callback takes a lock.

@@ -241,7 +241,7 @@ static uint64_t oldest_kept(void)
     return oldest == UINT64_MAX ? oldest : pki_activity_ns(oldest);
 }
 
-/* Its callbacks stay where they are, and so do the kinds: they are the other tool's now. */
+/* The kinds stay as they are: they are the other tool's now. */
 static void give_up(void)
 {
     static const char why[] =
@@ -251,7 +251,7 @@ static void give_up(void)
     pki_store_release(&taken_at, PKI_MAX(pki_load(&complete), 1u));
     pki_store(&memory_on, false);
     pki_log(PK_LOG_WARNING, "cupti: %s", why);
-    if (armed)
+    if (armed && pki_cupti_marks_have_room())
         pki_cupti_marks_put(pki_load(&taken_at), false);
     pki_arming_listen(false);
     enter(FAILED, why);

@@ -39,10 +39,9 @@ static struct {
     pki_thinning thinning;
     uint64_t process, beside; /* CPU time up to the last look, ns */
     uint32_t looks;
-    bool watching;         /* threads take their slow paths, to learn what is thinned */
-    bool warned;           /* that counting alone is too much */
-    bool any;              /* something is thinned */
-    double counted, apart; /* calls that were, and what those timed among them took beyond a pair */
+    bool watching; /* threads take their slow paths, to learn what is thinned */
+    bool warned;   /* that counting alone is too much */
+    bool any;      /* something is thinned */
     size_t seen_count, region_room;
     seen *seen; /* by id */
     pki_thin_region *regions;
@@ -161,32 +160,17 @@ static void warn_beyond(pki_session *s)
             now.thinning.costs.counted);
 }
 
-/* What is said of perfkit's cost knows calls that are timed, at a pair each, and others, which have
- * a share of what it takes more to time one of a thinned region. */
-static void share_out(pki_session *s, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const pki_thin_region *r = &now.regions[i];
-        if (r->thin == 0 || r->thin == PKI_THIN_NEVER)
-            continue;
-        now.counted += (double)r->untimed;
-        now.apart += (double)r->timed * (now.thinning.costs.timed - now.thinning.costs.pair);
-    }
-    if (now.counted > 0)
-        s->toll.counted_ns = now.thinning.costs.counted + now.apart / now.counted;
-}
-
 static void adjust(pki_session *s, const pki_thin_input *input)
 {
     pki_fold_lock();
     size_t count = collect_regions(pki_fold_now());
     pki_fold_unlock();
     bool unaware = any_unaware(count);
-    share_out(s, count);
     if (pki_thinning_adjust(&now.thinning, input, now.regions, count)) {
         apply(count);
         unaware = now.any;
     }
+    s->toll.counted_ns = pki_thinning_counted_ns(&now.thinning);
     watch(s, unaware);
     warn_beyond(s);
 }
