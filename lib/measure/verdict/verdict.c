@@ -1,221 +1,404 @@
+/* lib/measure/verdict/verdict.c - the rules about the program, its memory, its requests and its
+ * figures, and the list of all */
 #include "measure/verdict/verdict.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/compiler.h"
+#include "measure/overhead.h"
 #include "measure/verdict/rules.h"
 
-/* ---- what the figures of a run mean, in words ---- */
+/* ---- a region that does nearly what the machine allows ---- */
 
-/* ---- verdict ---- */
+/* There faster code helps less than less to do. */
 
-static pki_rule pki_verdict_leak, pki_verdict_near_limit, pki_verdict_allocates,
-    pki_verdict_page_faults;
-static pki_rule pki_verdict_requests_late, pki_verdict_requests_queued;
-
-static const struct {
-    pki_rule *say;
-    pki_yielding yielding;
-} rules[] = {
-    {pki_verdict_cpu_starved, PKI_STANDS},
-    {pki_verdict_oversubscribed, PKI_STANDS},
-    {pki_verdict_throttled, PKI_STANDS},
-    {pki_verdict_memory_far, PKI_STANDS},
-    {pki_verdict_clock_low, PKI_STANDS},
-    {pki_verdict_requests_late, PKI_YIELDS},
-    {pki_verdict_requests_queued, PKI_YIELDS},
-    {pki_verdict_input_bound, PKI_YIELDS_SHARE},
-    {pki_verdict_communication, PKI_YIELDS_SHARE},
-    {pki_verdict_waiting, PKI_YIELDS_SHARE},
-    {pki_verdict_io_bound, PKI_YIELDS_SHARE},
-    {pki_verdict_comm_exposed, PKI_YIELDS_SHARE},
-    {pki_verdict_launch_bound, PKI_YIELDS_SHARE},
-    {pki_verdict_copy_bound, PKI_STANDS},
-    {pki_verdict_sync_bound, PKI_YIELDS_SHARE},
-    {pki_verdict_gpu_idle, PKI_YIELDS_SHARE},
-    {pki_verdict_gpu_throttled, PKI_STANDS},
-    {pki_verdict_unsteady, PKI_YIELDS},
-    {pki_verdict_drifting, PKI_YIELDS},
-    {pki_verdict_leak, PKI_STANDS},
-    {pki_verdict_near_limit, PKI_STANDS},
-    {pki_verdict_gpu_leak, PKI_STANDS},
-    {pki_verdict_gpu_near_limit, PKI_STANDS},
-    {pki_verdict_gpu_allocates, PKI_STANDS},
-    {pki_verdict_page_faults, PKI_STANDS},
-    {pki_verdict_allocates, PKI_STANDS},
-    {pki_verdict_gpu_bound, PKI_STANDS},
-    {pki_verdict_at_the_roof, PKI_STANDS},
-    {pki_verdict_nothing_found, PKI_STANDS},
-    {pki_verdict_incomplete, PKI_STANDS},
-    {pki_verdict_dropped, PKI_STANDS},
-    {pki_verdict_late, PKI_STANDS},
-    {pki_verdict_unwritten, PKI_STANDS},
-    {pki_verdict_two_perfkits, PKI_STANDS},
-    {pki_verdict_not_finite, PKI_STANDS},
-    {pki_verdict_overhead, PKI_STANDS},
-    {pki_verdict_clock_coarse, PKI_STANDS},
-    {pki_verdict_untracked, PKI_STANDS},
-    {pki_verdict_unbalanced, PKI_STANDS},
-    {pki_verdict_warm_up, PKI_STANDS},
-    {pki_verdict_few_steps, PKI_STANDS},
-    {pki_verdict_no_breakdown, PKI_STANDS},
-    {pki_verdict_no_steps, PKI_STANDS},
-};
-
-bool pki_verdicts_fill(pki_summary *summary)
+/* The region with most self time among those near the roof, if it matters. */
+static const pki_roofline_row *find(const pki_roofline *r)
 {
-    double starved = pki_starved_share(summary);
-    pki_summary_clear_verdicts(summary);
-    for (size_t i = 0; i < PKI_COUNT_OF(rules); i++) {
-        pki_sentence words = {.starved = starved, .yielding = rules[i].yielding};
-        bool fits = rules[i].say(summary, &words);
-        free(words.text);
-        if (!fits) {
-            pki_summary_clear_verdicts(summary);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* ---- the sentences of a verdict, put together, and the list of verdicts ---- */
-
-#define REGIONS_MOST 3
-#define REGION_LEAST 0.01 /* of the step, to be worth a mention */
-
-static void fail(pki_sentence *words)
-{
-    free(words->text);
-    words->text = NULL;
-    words->failed = true;
-}
-
-void pki_sentence_add(pki_sentence *words, const char *format, ...)
-{
-    va_list args;
-    if (words->failed)
-        return;
-    char *more = NULL, *both = NULL;
-    va_start(args, format);
-    int length = vasprintf(&more, format, args);
-    va_end(args);
-    if (length < 0) {
-        fail(words);
-        return;
-    }
-    size_t before = words->text ? strlen(words->text) : 0;
-    both = realloc(words->text, before + (size_t)length + 1);
-    if (both) {
-        memcpy(both + before, more, (size_t)length + 1);
-        words->text = both;
-    } else {
-        fail(words);
-    }
-    free(more);
-}
-
-/* Of the step; of a run without steps if there is but one thread that it can be a share of. */
-static double share_of(const pki_summary *s, const pki_region_row *row)
-{
-    if (!s->whole_run.time)
-        return row->step_share;
-    return s->thread_count == 1 ? (double)row->self / (double)s->whole_run.time : 0;
-}
-
-/* The next one in falling order of share after `last`. */
-static const pki_region_row *next_largest(const pki_summary *s, unsigned kinds,
-                                          const pki_region_row *last)
-{
-    const pki_region_row *found = NULL;
-    for (size_t i = 0; i < s->region_count; i++) {
-        const pki_region_row *row = &s->regions[i];
-        double share = share_of(s, row), limit = last ? share_of(s, last) : 0;
-        if (row->kind >= PKI_KINDS || !(kinds >> row->kind & 1) || share < REGION_LEAST)
-            continue;
-        /* Equal shares: in the order of the rows. */
-        bool after = !last || share < limit || (share <= limit && row > last);
-        if (after && (!found || share > share_of(s, found)))
+    const pki_roofline_row *found = NULL;
+    for (size_t i = 0; i < r->row_count; i++) {
+        const pki_roofline_row *row = &r->rows[i];
+        /* Of the roof for double precision more than all is single precision's, or a cache's. */
+        double of = row->of_double <= PKI_ROOF_MOST ? row->of_double : row->of_single;
+        if (row->share >= PKI_ROOF_REGION && of >= PKI_ROOF_SHARE && of <= PKI_ROOF_MOST &&
+            (!found || row->share > found->share))
             found = row;
     }
     return found;
 }
 
-void pki_sentence_add_regions(pki_sentence *words, const pki_summary *summary, unsigned kinds)
+static bool pki_verdict_at_the_roof(pki_summary *s, pki_sentence *words)
 {
-    const pki_region_row *row = NULL;
-    for (int i = 0; i < REGIONS_MOST && (row = next_largest(summary, kinds, row)); i++)
-        pki_sentence_add(words, "%s\"%s\" %s", i ? ", " : ": ", row->name,
-                         pki_figure_percent(share_of(summary, row)).text);
-    pki_sentence_add(words, ".");
+    const pki_roofline_row *row = s->roofline.measured ? find(&s->roofline) : NULL;
+    if (!row)
+        return true;
+    bool is_double = row->of_double <= PKI_ROOF_MOST;
+    bool memory = is_double ? row->memory_bound_double : row->memory_bound_single;
+    double of = is_double ? row->of_double : row->of_single;
+    pki_sentence_add(
+        words,
+        "\"%s\", %s of all self time, reaches %s (threshold 70 %%) of what the machine's "
+        "%s allows",
+        row->region, PERCENT(row->share), PERCENT(of),
+        memory      ? "memory"
+        : is_double ? "arithmetic in double precision"
+                    : "arithmetic in single precision");
+    if (row->intensity > 0)
+        pki_sentence_add(words, " at %s operations a byte",
+                         pki_figure_scaled(row->intensity, "").text);
+    pki_sentence_add(words, memory ? ": moving fewer bytes helps (blocking, fusing loops, smaller "
+                                     "types), faster arithmetic does not."
+                                   : ": fewer operations help, or a narrower type; faster memory "
+                                     "does not.");
+    return pki_verdict_add_sentence(words, s, "at-the-roof", PKI_NOTE, of, PKI_ROOF_SHARE);
 }
 
-void pki_sentence_add_slowest(pki_sentence *words, const pki_summary *summary)
+/* ---- the loop lacks a processor, and what that explains ---- */
+
+/* The share of the time in which the stepping thread was ready to run and had no processor, if it
+ * is worth a verdict; else 0. */
+static double pki_starved_share(const pki_summary *s)
 {
-    const pki_step_row *slowest = summary->steps.slowest;
-    if (summary->steps.slowest_count == 0 || slowest->part_count == 0)
+    const pki_processor *p = &s->steps.processor;
+    if (p->observed < PKI_PROCESSOR_LEAST_NS)
+        return 0;
+    double share = (double)p->ready / (double)p->observed;
+    return share > PKI_STARVED_SHARE ? share : 0;
+}
+
+static bool pki_verdict_cpu_starved(pki_summary *s, pki_sentence *words)
+{
+    const pki_processor *p = &s->steps.processor;
+    double share = pki_starved_share(s);
+    if (!(share > 0))
+        return true;
+    pki_sentence_add(
+        words,
+        "The loop had a processor for %s of the time; for %s (threshold 10 %%) it was"
+        " ready to run and others had it: other programs, other ranks, or threads of its"
+        " own beyond the processors that it may use. All that follows, waits and"
+        " communication above all, is longer for it: give each rank its processors first"
+        " (binding, fewer threads, another machine).",
+        PERCENT((double)p->running / (double)p->observed), PERCENT(share));
+    return pki_verdict_add_sentence(words, s, "cpu-starved", PKI_WARN, share, PKI_STARVED_SHARE);
+}
+
+/* ---- why the loop lacks processors, or has slow ones ---- */
+
+/* Too many threads, a cgroup's bound, memory far away, a clock that is held down. */
+
+static double ready_share(const pki_summary *s)
+{
+    const pki_processor *p = &s->steps.processor;
+    return p->observed >= PKI_PROCESSOR_LEAST_NS ? (double)p->ready / (double)p->observed : 0;
+}
+
+/* Those that are busy may all be bound to fewer than the process may use. */
+static uint64_t for_threads(const pki_cpu_side *c)
+{
+    return c->allowed_busy ? c->allowed_busy : c->allowed;
+}
+
+static bool pki_verdict_oversubscribed(pki_summary *s, pki_sentence *words)
+{
+    const pki_cpu_side *c = &s->cpu_side;
+    double share = ready_share(s), processors = (double)for_threads(c);
+    if (!c->looks || !c->allowed || share <= PKI_CROWDED_SHARE ||
+        c->busy < processors * PKI_CROWDED_RATIO + 0.5)
+        return true;
+    pki_sentence_add(words,
+                     "The loop was not on a processor for %s of the step although it could have run"
+                     " (threshold 3 %%): %s threads of this process want one at the same time.",
+                     PERCENT(share), pki_figure_scaled(c->busy, "").text);
+    if (c->allowed_busy && c->allowed_busy < c->allowed)
+        pki_sentence_add(words, " They are bound to %s of the %s that it may use.",
+                         COUNT(c->allowed_busy), COUNT(c->allowed));
+    else
+        pki_sentence_add(words, " It may use %s.", COUNT(c->allowed));
+    if (s->steps.count && c->forced)
+        pki_sentence_add(words, " It was taken off its processor %s times a step.",
+                         pki_figure_scaled((double)c->forced / (double)s->steps.count, "").text);
+    pki_sentence_add(words, c->allowed_busy == 1 && c->allowed > 1
+                                ? " All of them share one processor: bind threads to processors of"
+                                  " their own, or do not bind them (OMP_PROC_BIND, taskset)."
+                                : " Fewer threads help (OMP_NUM_THREADS, loaders' workers), or more"
+                                  " processors for this rank.");
+    /* A warning where cpu-starved is one; else the loop has what it needs for most of the time. */
+    return pki_verdict_add_sentence(words, s, "oversubscribed",
+                                    pki_starved_share(s) > 0 ? PKI_WARN : PKI_NOTE, share,
+                                    PKI_CROWDED_SHARE);
+}
+
+static bool pki_verdict_throttled(pki_summary *s, pki_sentence *words)
+{
+    const pki_cpu_side *c = &s->cpu_side;
+    double share = c->quota_periods ? (double)c->quota_throttled / (double)c->quota_periods : 0;
+    if (!c->looks || !(c->quota > 0) || share <= PKI_THROTTLED_SHARE)
+        return true;
+    pki_sentence_add(words,
+                     "The cgroup's bound of %s processors stopped the process in %s of its periods"
+                     " (threshold 5 %%), %s of its threads' time in all: all threads stand still"
+                     " together, whatever they are doing. Run no more threads than the bound has"
+                     " processors, or raise it (cpu.max).",
+                     pki_figure_scaled(c->quota, "").text, PERCENT(share),
+                     TIME((double)c->quota_throttled_time));
+    return pki_verdict_add_sentence(words, s, "throttled", PKI_WARN, share, PKI_THROTTLED_SHARE);
+}
+
+static bool pki_verdict_memory_far(pki_summary *s, pki_sentence *words)
+{
+    const pki_cpu_side *c = &s->cpu_side;
+    double all = (double)c->near_bytes + (double)c->far_bytes;
+    double far_share = all > 0 ? (double)c->far_bytes / all : 0;
+    if (!c->looks || c->nodes < 2 || all < PKI_FAR_LEAST_BYTES)
+        return true;
+    if (far_share > PKI_FAR_SHARE) {
+        pki_sentence_add(
+            words,
+            "%s of this process's memory (threshold 20 %%) lies on nodes whose processors"
+            " it may not use: each access goes across. Memory lies where it is touched"
+            " first: bind the process before it allocates (numactl --cpunodebind"
+            " --membind).",
+            PERCENT(far_share));
+        return pki_verdict_add_sentence(words, s, "memory-far", PKI_WARN, far_share, PKI_FAR_SHARE);
+    }
+    if (c->own_nodes < 2 || c->busy < 2 || c->largest_node <= PKI_ONE_NODE_SHARE)
+        return true;
+    pki_sentence_add(
+        words,
+        "%s of this process's memory (threshold 80 %%) lies on one node, and it may run"
+        " on %s: threads on the others reach across, and one node's bandwidth serves all."
+        " Let the threads that use the data touch it first, or bind each rank to a node.",
+        PERCENT(c->largest_node), COUNT(c->own_nodes));
+    return pki_verdict_add_sentence(words, s, "memory-far", PKI_NOTE, c->largest_node,
+                                    PKI_ONE_NODE_SHARE);
+}
+
+static bool pki_verdict_clock_low(pki_summary *s, pki_sentence *words)
+{
+    const pki_cpu_side *c = &s->cpu_side;
+    double share = c->clock_most > 0 ? c->clock_mean / c->clock_most : 1;
+    if (!c->looks || (c->heat_events == 0 && (share >= PKI_CLOCK_LOW || c->busy < 1)))
+        return true;
+    if (c->clock_most > 0)
+        pki_sentence_add(words,
+                         "The processors' clock was %s in the mean, %s of the %s that they hold"
+                         " (threshold 80 %%)",
+                         pki_figure_scaled(c->clock_mean, "Hz").text, PERCENT(share),
+                         pki_figure_scaled(c->clock_most, "Hz").text);
+    if (c->heat_events)
+        pki_sentence_add(words, "%s %s times for heat",
+                         c->clock_most > 0 ? "; it was held down"
+                                           : "The processors' clock was held down",
+                         COUNT(c->heat_events));
+    pki_sentence_add(words, ". Look at the governor (scaling_governor), at cooling, and at power"
+                            " limits; wide vectors lower it, too.");
+    return pki_verdict_add_sentence(words, s, "clock-low", c->heat_events ? PKI_WARN : PKI_NOTE,
+                                    share, PKI_CLOCK_LOW);
+}
+
+/* ---- what the loop's time goes to ---- */
+
+/* The share of the step that these kinds (a bit each) take together. */
+/* Added up as integers, so that thresholds are met exactly. */
+static double pki_verdict_share(const pki_summary *s, unsigned kinds)
+{
+    const uint64_t *times = s->whole_run.time ? s->whole_run.kinds : s->steps.kinds;
+    uint64_t all = 0, some = 0;
+    for (unsigned k = 0; k < PKI_SHARES; k++) {
+        all += times[k];
+        some += kinds & KIND(k) ? times[k] : 0;
+    }
+    return all > 0 ? (double)some / (double)all : 0;
+}
+
+/* What it is a share of: "step", or "run" where there are no steps. */
+static const char *pki_verdict_unit(const pki_summary *s)
+{
+    return s->whole_run.time ? "run" : "step";
+}
+
+static double time_of(const pki_summary *s)
+{
+    return s->whole_run.time ? (double)s->whole_run.time : s->steps.steady.sum;
+}
+
+static const pki_thread_row *busiest_loader(const pki_summary *s)
+{
+    const pki_thread_row *found = NULL;
+    for (size_t i = 0; i < s->thread_count; i++)
+        if (!found || found->kinds[PK_DATA] < s->threads[i].kinds[PK_DATA])
+            found = &s->threads[i];
+    double busy = found ? (double)found->kinds[PK_DATA] : 0;
+    return busy > 0 && busy >= PKI_LOADER_BUSY * time_of(s) ? found : NULL;
+}
+
+/* The loader that the loop's PK_WAIT time is for; NULL if it waits for something else, or not at
+ * all. */
+static const pki_thread_row *awaited_loader(const pki_summary *s)
+{
+    return pki_verdict_share(s, KIND(PK_WAIT)) > 0 ? busiest_loader(s) : NULL;
+}
+
+static unsigned input_kinds(const pki_summary *s)
+{
+    return KIND(PK_DATA) | (awaited_loader(s) ? KIND(PK_WAIT) : 0);
+}
+
+static bool pki_verdict_input_bound(pki_summary *s, pki_sentence *words)
+{
+    double share = pki_verdict_share(s, input_kinds(s));
+    if (!(share > PKI_INPUT_SHARE) || pki_gpu_is_busy(s, true)) /* then it works ahead, unseen */
+        return true;
+    const pki_thread_row *loader = awaited_loader(s);
+    pki_sentence_add(words, "Getting input takes %s of the %s (threshold 30 %%)", PERCENT(share),
+                     pki_verdict_unit(s));
+    pki_sentence_add_regions(words, s, input_kinds(s));
+    if (loader)
+        pki_sentence_add(
+            words, " The waits count as input because thread \"%s\" spent %s in data regions.",
+            loader->name, TIME((double)loader->kinds[PK_DATA]));
+    pki_sentence_add(words, " Load ahead of the loop, on more threads, or make loading cheaper.");
+    return pki_verdict_add_sentence(words, s, "input-bound", PKI_WARN, share, PKI_INPUT_SHARE);
+}
+
+static bool pki_verdict_communication(pki_summary *s, pki_sentence *words)
+{
+    double share = pki_verdict_share(s, KIND(PK_COMM));
+    bool bound = share > PKI_COMM_BOUND_SHARE;
+    if (!(share > PKI_COMM_SHARE))
+        return true;
+    pki_sentence_add(words, "Communication takes %s of the %s (threshold %s %%)", PERCENT(share),
+                     pki_verdict_unit(s), bound ? "50" : "30");
+    pki_sentence_add_regions(words, s, KIND(PK_COMM));
+    pki_sentence_add(words,
+                     " Overlap it with computation, send less, or do more work per exchange.");
+    return pki_verdict_add_sentence(words, s, bound ? "communication-bound" : "communication-heavy",
+                                    PKI_WARN, share, bound ? PKI_COMM_BOUND_SHARE : PKI_COMM_SHARE);
+}
+
+static const char *whose_time(const pki_summary *s)
+{
+    if (!s->whole_run.time)
+        return "The loop";
+    return s->whole_run.busiest ? "The busiest thread" : "The main thread";
+}
+
+static bool pki_verdict_waiting(pki_summary *s, pki_sentence *words)
+{
+    double share = pki_verdict_share(s, KIND(PK_WAIT));
+    if (!(share > PKI_WAIT_SHARE) || awaited_loader(s) || pki_gpu_is_busy(s, false))
+        return true; /* what a loop does while a device works is waiting */
+    pki_sentence_add(words, "%s waits for %s of the %s (threshold 30 %%)", whose_time(s),
+                     PERCENT(share), pki_verdict_unit(s));
+    pki_sentence_add_regions(words, s, KIND(PK_WAIT));
+    pki_sentence_add(words,
+                     " Look in the trace at what the awaited thread or device does meanwhile.");
+    return pki_verdict_add_sentence(words, s, "waiting", PKI_WARN, share, PKI_WAIT_SHARE);
+}
+
+static double per_second(uint64_t bytes, uint64_t ns)
+{
+    return ns ? (double)bytes * 1e9 / (double)ns : 0;
+}
+
+/* What moved, beside what the device gave at its best in this run. */
+static void add_device(pki_sentence *words, const pki_io_summary *io)
+{
+    if (!io->observed)
         return;
-    const pki_step_part *part = slowest->parts;
-    bool named = part->kind != PKI_UNTRACKED;
-    pki_sentence_add(words, " The slowest is step %s with %s: %s%s%s took %s longer than usual.",
-                     pki_figure_count(slowest->index).text,
-                     pki_figure_time((double)slowest->duration).text, named ? "\"" : "",
-                     named ? part->name : "time outside every region", named ? "\"" : "",
-                     pki_figure_time((double)part->self - part->usual).text);
+    pki_sentence_add(words, " The run read %s and wrote %s",
+                     pki_figure_scaled(per_second(io->read_chars, io->observed), "B/s").text,
+                     pki_figure_scaled(per_second(io->write_chars, io->observed), "B/s").text);
+    pki_sentence_add(words, "; devices gave %s at best and took %s.",
+                     pki_figure_scaled(io->best_read, "B/s").text,
+                     pki_figure_scaled(io->best_write, "B/s").text);
 }
 
-static bool yields(const pki_sentence *words, double value, double threshold)
+static bool pki_verdict_io_bound(pki_summary *s, pki_sentence *words)
 {
-    return words->starved > 0 &&
-           (words->yielding == PKI_YIELDS ||
-            (words->yielding == PKI_YIELDS_SHARE && value - words->starved <= threshold));
+    double share = pki_verdict_share(s, KIND(PK_IO));
+    if (!(share > PKI_IO_SHARE))
+        return true;
+    pki_sentence_add(words, "Files take %s of the %s (threshold 30 %%)", PERCENT(share),
+                     pki_verdict_unit(s));
+    pki_sentence_add_regions(words, s, KIND(PK_IO));
+    add_device(words, &s->io);
+    pki_sentence_add(words, " Write less often, or from another thread.");
+    return pki_verdict_add_sentence(words, s, "io-bound", PKI_WARN, share, PKI_IO_SHARE);
 }
 
-bool pki_verdict_add_sentence(pki_sentence *words, pki_summary *summary, const char *name,
-                              pki_severity severity, double value, double threshold)
+static bool pki_verdict_unsteady(pki_summary *s, pki_sentence *words)
 {
-    if (words->text && severity != PKI_GOOD && yields(words, value, threshold)) {
-        pki_sentence_add(words, " Without a processor (cpu-starved), that can come of itself.");
-        severity = PKI_NOTE;
-    }
-    return words->text && pki_verdict_add(summary, name, severity, value, threshold, words->text);
+    const pki_dist *steady = &s->steps.steady;
+    double ratio = steady->p50 > 0 ? steady->p99 / steady->p50 : 0;
+    if (steady->count < PKI_UNSTEADY_STEPS || !(ratio > PKI_UNSTEADY_RATIO))
+        return true;
+    pki_sentence_add(
+        words,
+        "One step in a hundred takes %s the median or more (threshold 1.5 x): p50 %s, p99 %s.",
+        pki_figure_ratio(ratio).text, TIME(steady->p50), TIME(steady->p99));
+    pki_sentence_add_slowest(words, s);
+    return pki_verdict_add_sentence(words, s, "unsteady", PKI_WARN, ratio, PKI_UNSTEADY_RATIO);
 }
 
-/* ---- the list ---- */
-
-/* Warnings come first. */
-bool pki_verdict_has_warning(const pki_summary *s)
+static bool pki_verdict_drifting(pki_summary *s, pki_sentence *words)
 {
-    return s->verdict_count > 0 && s->verdicts[0].severity == PKI_WARN;
+    double drift = s->steps.drift;
+    if (s->steps.steady.count < PKI_DRIFT_STEPS || !(fabs(drift) > PKI_DRIFT))
+        return true;
+    pki_sentence_add(
+        words,
+        "Steps became %s %s over the run (threshold 10 %%): a median of %s in its first"
+        " third, %s in its last.",
+        PERCENT(fabs(drift)), drift > 0 ? "slower" : "faster", TIME(s->steps.first_third),
+        TIME(s->steps.last_third));
+    return pki_verdict_add_sentence(words, s, "drifting", drift > 0 ? PKI_WARN : PKI_NOTE, drift,
+                                    PKI_DRIFT);
 }
 
-static int rank_of(pki_severity severity)
+/* Without regions of the program's own, what is in none is its own work. */
+static bool add_whole_run(pki_summary *s, pki_sentence *words)
 {
-    return severity == PKI_WARN ? 0 : severity == PKI_GOOD ? 1 : 2;
+    double untracked = pki_verdict_share(s, KIND(PKI_UNTRACKED));
+    if (pki_verdict_has_warning(s))
+        return true;
+    pki_sentence_add(
+        words,
+        "Nothing stands out in the whole run: input takes %s, communication %s, waiting"
+        " %s, files %s (thresholds 30 %%); %s is in no region.",
+        PERCENT(pki_verdict_share(s, input_kinds(s))), PERCENT(pki_verdict_share(s, KIND(PK_COMM))),
+        PERCENT(awaited_loader(s) ? 0 : pki_verdict_share(s, KIND(PK_WAIT))),
+        PERCENT(pki_verdict_share(s, KIND(PK_IO))), PERCENT(untracked));
+    return pki_verdict_add_sentence(words, s, "no-bottleneck", PKI_GOOD, untracked, 0);
 }
 
-bool pki_verdict_add(pki_summary *summary, const char *name, pki_severity severity, double value,
-                     double threshold, const char *text)
+/* Comes right after the rules about the loop, so a warning so far is one about the loop. */
+static bool pki_verdict_nothing_found(pki_summary *s, pki_sentence *words)
 {
-    size_t count = summary->verdict_count, place = count;
-    pki_verdict *grown = realloc(summary->verdicts, (count + 1) * sizeof *grown);
-    if (!grown)
-        return false;
-    summary->verdicts = grown;
-    pki_verdict verdict = {strdup(name), severity, value, threshold, strdup(text)};
-    if (!verdict.name || !verdict.text) {
-        free(verdict.name);
-        free(verdict.text);
-        return false;
-    }
-    while (place && rank_of(grown[place - 1].severity) > rank_of(severity))
-        place--;
-    memmove(&grown[place + 1], &grown[place], (count - place) * sizeof *grown);
-    grown[place] = verdict;
-    summary->verdict_count++;
-    return true;
+    double compute = pki_verdict_share(s, KIND(PK_COMPUTE)),
+           other = pki_verdict_share(s, KIND(PK_OTHER));
+    if (s->whole_run.time)
+        return add_whole_run(s, words);
+    if (s->steps.broken_down == 0 || pki_verdict_has_warning(s) || pki_gpu_is_busy(s, false) ||
+        pki_verdict_share(s, KIND(PKI_UNTRACKED)) > PKI_UNTRACKED_SHARE)
+        return true;
+    bool bound = compute > PKI_COMPUTE_SHARE;
+    pki_sentence_add(
+        words,
+        "%s%s of the step is computation; input takes %s, communication %s, waiting %s, files %s"
+        " (thresholds 30 %%).",
+        bound ? "" : "Nothing stands out: ", PERCENT(compute),
+        PERCENT(pki_verdict_share(s, input_kinds(s))), PERCENT(pki_verdict_share(s, KIND(PK_COMM))),
+        PERCENT(awaited_loader(s) ? 0 : pki_verdict_share(s, KIND(PK_WAIT))),
+        PERCENT(pki_verdict_share(s, KIND(PK_IO))));
+    if (other > PKI_COMPUTE_SHARE)
+        pki_sentence_add(words, " But %s is in regions of no kind: declare them with PK_REGION_OF.",
+                         PERCENT(other));
+    pki_sentence_add_gpu(words, s);
+    return pki_verdict_add_sentence(words, s, bound ? "compute-bound" : "no-bottleneck", PKI_GOOD,
+                                    compute, PKI_COMPUTE_SHARE);
 }
 
 /* ---- memory ---- */
@@ -395,4 +578,336 @@ static bool pki_verdict_requests_queued(pki_summary *s, pki_sentence *words)
                      TIME((double)r->slow_from), PERCENT(requests_share_of(most.ns, r->slow.total)),
                      most.what, most.advice);
     return pki_verdict_add_sentence(words, s, "requests-queued", PKI_WARN, share, PKI_QUEUED_SHARE);
+}
+
+/* ---- perfkit itself takes much ---- */
+
+#define WAKE_UPS_NS 1000 /* of the collector, per record: it has little to do */
+#define LOOP_NS 10000    /* a region that is shorter on average may be one in a tight loop */
+
+static const pki_region_row *most_called(const pki_summary *s)
+{
+    const pki_region_row *found = NULL;
+    for (size_t i = 0; i < s->region_count; i++)
+        if (!found || found->time.count < s->regions[i].time.count)
+            found = &s->regions[i];
+    return found;
+}
+
+static void advise(const pki_summary *s, pki_sentence *words)
+{
+    const pki_overhead *o = &s->overhead;
+    const pki_region_row *often = most_called(s);
+    double records = (double)s->counts.begun + (double)s->counts.points;
+    if (o->collector > WAKE_UPS_NS * records) { /* so much no record takes */
+        pki_sentence_add(words, " Most of it is the collector's waking up, at least twice a second:"
+                                " there is little to record.");
+        return;
+    }
+    double rest = o->recording + o->collector + o->callers;
+    if (o->captures > rest || o->readings > rest) {
+        pki_sentence_add(words,
+                         o->captures > o->readings
+                             ? " Most of it is writing captures: captures_per_hour bounds it."
+                             : " Most of it is reading what `costs` asks for.");
+        return;
+    }
+    if (o->collector + o->callers > o->recording && s->run.trace_path && *s->run.trace_path)
+        pki_sentence_add(words, " What is not recording is mostly formatting and writing the trace,"
+                                " and compressing it if its name ends in .gz: fewer regions, no"
+                                " compression, or statistics only (no trace_path) make it less.");
+    if (often && often->time.mean < LOOP_NS)
+        pki_sentence_add(
+            words, " Most calls are to \"%s\" (%s, %s each): a region around the loop would do.",
+            often->name, COUNT(often->time.count), TIME(often->time.mean));
+}
+
+/* A process that hardly runs has little CPU time for the collector's wake-ups to be compared with.
+ */
+static bool is_little(const pki_summary *s)
+{
+    return s->run.wall && s->overhead.total <= PKI_OVERHEAD_OF_WALL * (double)s->run.wall;
+}
+
+static bool pki_verdict_overhead(pki_summary *s, pki_sentence *words)
+{
+    const pki_overhead *o = &s->overhead;
+    if (!(o->share > PKI_OVERHEAD_SHARE) || !(o->total >= PKI_OVERHEAD_LEAST_NS))
+        return true;
+    bool little = is_little(s);
+    pki_sentence_add(words, "perfkit itself took %s of the %s (threshold 1 %%), %s in all: %s.",
+                     PERCENT(o->share), s->run.cpu ? "process's CPU time" : "run", TIME(o->total),
+                     pki_overhead_parts(o).text);
+    if (little)
+        pki_sentence_add(words, " That is %s of one processor: the program hardly runs.",
+                         PERCENT(o->total / (double)s->run.wall));
+    else
+        advise(s, words);
+    return pki_verdict_add_sentence(words, s, "overhead", little ? PKI_NOTE : PKI_WARN, o->share,
+                                    PKI_OVERHEAD_SHARE);
+}
+
+/* ---- how far the figures can be trusted, and which are missing ---- */
+
+static bool pki_verdict_incomplete(pki_summary *s, pki_sentence *words)
+{
+    if (s->run.complete)
+        return true;
+    pki_sentence_add(
+        words,
+        "The run did not end with pk_stop (killed, cut off, or still going on): the figures cover"
+        " what had been recorded until then.");
+    return pki_verdict_add_sentence(words, s, "incomplete", PKI_WARN, 0, 1);
+}
+
+static bool pki_verdict_dropped(pki_summary *s, pki_sentence *words)
+{
+    const pk_counts *c = &s->counts;
+    uint64_t lost = c->dropped + c->points_dropped;
+    if (lost == 0)
+        return true;
+    double begun = (double)c->begun + (double)c->points + (double)c->points_dropped;
+    double share = begun > 0 ? (double)lost / begun : 0;
+    pki_sentence_add(words, "%s records were dropped (%s of all)", COUNT(lost), PERCENT(share));
+    if (c->too_deep)
+        pki_sentence_add(words, ", %s of them regions below 64 open ones", COUNT(c->too_deep));
+    if (lost > c->too_deep)
+        pki_sentence_add(
+            words,
+            "%s because a ring was full or memory was short (PK_RING_RECORDS, PK_MEMORY_BYTES)",
+            c->too_deep ? ", the others" : "");
+    pki_sentence_add(words,
+                     ". A full ring costs slices of the trace; it does not change statistics.");
+    return pki_verdict_add_sentence(words, s, "records-dropped", PKI_WARN, share, 0);
+}
+
+static bool pki_verdict_late(pki_summary *s, pki_sentence *words)
+{
+    const pki_activity_summary *a = &s->activities;
+    if (a->late == 0)
+        return true;
+    double share = (double)a->late / (double)a->count;
+    pki_sentence_add(words,
+                     "%s of %s activities of devices (%s) came when their step had been summed up:"
+                     " totals and the trace have them, the GPU's figures per step do not, and are"
+                     " too low.",
+                     COUNT(a->late), COUNT(a->count), PERCENT(share));
+    return pki_verdict_add_sentence(words, s, "device-records-late", PKI_WARN, share, 0);
+}
+
+static bool pki_verdict_unwritten(pki_summary *s, pki_sentence *words)
+{
+    uint64_t lost = s->counts.unwritten;
+    if (lost == 0)
+        return true;
+    double all = (double)lost + (double)s->counts.written;
+    pki_sentence_add(words,
+                     "%s events (%s) are not in the trace file: the disk was full or failing, or"
+                     " PK_TRACE_MAX_BYTES was reached. Statistics have them.",
+                     COUNT(lost), PERCENT((double)lost / all));
+    return pki_verdict_add_sentence(words, s, "trace-incomplete", PKI_WARN, (double)lost / all, 0);
+}
+
+static bool pki_verdict_clock_coarse(pki_summary *s, pki_sentence *words)
+{
+    double bound = PKI_CLOCK_STEPS * s->run.clock_step_ns;
+    const pki_region_row *shortest = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < s->region_count; i++) {
+        const pki_region_row *row = &s->regions[i];
+        if (row->time.count == 0 || !(row->time.p50 < bound))
+            continue;
+        count++;
+        if (!shortest || row->time.p50 < shortest->time.p50)
+            shortest = row;
+    }
+    if (!shortest)
+        return true;
+    pki_sentence_add(
+        words,
+        "The clock advances in steps of %s; %s region%s a median below ten of them (\"%s\": %s)."
+        " Percentiles there are rough.",
+        TIME(s->run.clock_step_ns), COUNT(count), count == 1 ? " has" : "s have", shortest->name,
+        TIME(shortest->time.p50));
+    return pki_verdict_add_sentence(words, s, "clock-coarse", PKI_NOTE,
+                                    shortest->time.p50 / s->run.clock_step_ns, PKI_CLOCK_STEPS);
+}
+
+static bool pki_verdict_untracked(pki_summary *s, pki_sentence *words)
+{
+    double share = pki_verdict_share(s, KIND(PKI_UNTRACKED));
+    if (!(share > PKI_UNTRACKED_SHARE) || s->whole_run.time)
+        return true;
+    pki_sentence_add(
+        words,
+        "%s of the step lies outside every region (threshold 20 %%): give the rest of the loop"
+        " regions to see where that goes.",
+        PERCENT(share));
+    return pki_verdict_add_sentence(words, s, "untracked", PKI_NOTE, share, PKI_UNTRACKED_SHARE);
+}
+
+static bool pki_verdict_unbalanced(pki_summary *s, pki_sentence *words)
+{
+    uint64_t open = s->counts.unbalanced, stray = s->counts.stray_ends;
+    if (open + stray == 0)
+        return true;
+    pki_sentence_add(
+        words,
+        "%s regions were closed by another's end, a thread's exit or pk_stop, and %s ends had no"
+        " begin: look for early returns.",
+        COUNT(open), COUNT(stray));
+    return pki_verdict_add_sentence(words, s, "unbalanced", PKI_NOTE, (double)(open + stray), 0);
+}
+
+static bool pki_verdict_two_perfkits(pki_summary *s, pki_sentence *words)
+{
+    uint64_t starts = s->counts.other_starts;
+    if (starts == 0)
+        return true;
+    pki_sentence_add(words,
+                     "Another copy of perfkit in this process wanted to start%s%s%s: what it would"
+                     " have recorded is missing here. Link all of the process with one libpk.so.",
+                     starts > 1 ? ", " : "", starts > 1 ? COUNT(starts) : "",
+                     starts > 1 ? " times" : "");
+    return pki_verdict_add_sentence(words, s, "two-perfkits", PKI_WARN, (double)starts, 0);
+}
+
+static bool pki_verdict_not_finite(pki_summary *s, pki_sentence *words)
+{
+    uint64_t count = s->counts.not_finite;
+    if (count == 0)
+        return true;
+    pki_sentence_add(
+        words,
+        "%s value%s given to counters %s not finite (infinite, or no number at all): %s in"
+        " no figure and not in the trace. Look at what pk_counter_set is given.",
+        COUNT(count), count == 1 ? "" : "s", count == 1 ? "was" : "were",
+        count == 1 ? "it is" : "they are");
+    return pki_verdict_add_sentence(words, s, "not-finite", PKI_WARN, (double)count, 0);
+}
+
+/* ---- the steps ---- */
+
+static bool pki_verdict_warm_up(pki_summary *s, pki_sentence *words)
+{
+    const pki_step_summary *steps = &s->steps;
+    if (steps->warmup == 0 || steps->steady.count == 0)
+        return true;
+    if (steps->warmup == 1)
+        pki_sentence_add(words, "The first step took %s", TIME(steps->warm.sum));
+    else
+        pki_sentence_add(words, "The first %s steps took %s, %s each", COUNT(steps->warmup),
+                         TIME(steps->warm.sum), TIME(steps->warm.mean));
+    pki_sentence_add(words, " (later: %s); %s not in the figures of the steps%s.",
+                     TIME(steps->steady.p50), steps->warmup == 1 ? "it is" : "they are",
+                     steps->warmup_given ? ", as asked" : "");
+    return pki_verdict_add_sentence(words, s, "warm-up", PKI_NOTE, (double)steps->warmup, 0);
+}
+
+static bool pki_verdict_few_steps(pki_summary *s, pki_sentence *words)
+{
+    const pki_step_summary *steps = &s->steps;
+    if (steps->count == 0 || steps->steady.count >= PKI_FEW_STEPS)
+        return true;
+    pki_sentence_add(words,
+                     "Only %s steps after the warm-up: percentiles and shares say little yet.",
+                     COUNT(steps->steady.count));
+    return pki_verdict_add_sentence(words, s, "few-steps", PKI_NOTE, (double)steps->steady.count,
+                                    PKI_FEW_STEPS);
+}
+
+static bool pki_verdict_no_breakdown(pki_summary *s, pki_sentence *words)
+{
+    uint64_t steady = s->steps.steady.count, known = s->steps.broken_down;
+    if (known >= steady)
+        return true;
+    pki_sentence_add(
+        words,
+        "%s of %s steps have no breakdown: they began and ended on different threads, or their"
+        " records were dropped.",
+        COUNT(steady - known), COUNT(steady));
+    return pki_verdict_add_sentence(words, s, "no-breakdown", PKI_NOTE,
+                                    (double)(steady - known) / (double)steady, 0);
+}
+
+static bool pki_verdict_no_steps(pki_summary *s, pki_sentence *words)
+{
+    if (s->steps.count > 0 || s->steps.step_kind_count > 0)
+        return true;
+    pki_sentence_add(
+        words,
+        "No steps: call pk_step(items) at the end of each turn of the main loop, and the report"
+        " shows what a step's time goes to.");
+    if (s->run.awaits_steps)
+        pki_sentence_add(words, " The captures that are asked for are of steps, too: without them"
+                                " none is made.");
+    return pki_verdict_add_sentence(words, s, "no-steps", s->run.awaits_steps ? PKI_WARN : PKI_NOTE,
+                                    0, 0);
+}
+
+/* ---- all rules, in their order ---- */
+
+static const struct {
+    pki_rule *say;
+    pki_yielding yielding;
+} rules[] = {
+    {pki_verdict_cpu_starved, PKI_STANDS},
+    {pki_verdict_oversubscribed, PKI_STANDS},
+    {pki_verdict_throttled, PKI_STANDS},
+    {pki_verdict_memory_far, PKI_STANDS},
+    {pki_verdict_clock_low, PKI_STANDS},
+    {pki_verdict_requests_late, PKI_YIELDS},
+    {pki_verdict_requests_queued, PKI_YIELDS},
+    {pki_verdict_input_bound, PKI_YIELDS_SHARE},
+    {pki_verdict_communication, PKI_YIELDS_SHARE},
+    {pki_verdict_waiting, PKI_YIELDS_SHARE},
+    {pki_verdict_io_bound, PKI_YIELDS_SHARE},
+    {pki_verdict_comm_exposed, PKI_YIELDS_SHARE},
+    {pki_verdict_launch_bound, PKI_YIELDS_SHARE},
+    {pki_verdict_copy_bound, PKI_STANDS},
+    {pki_verdict_sync_bound, PKI_YIELDS_SHARE},
+    {pki_verdict_gpu_idle, PKI_YIELDS_SHARE},
+    {pki_verdict_gpu_throttled, PKI_STANDS},
+    {pki_verdict_unsteady, PKI_YIELDS},
+    {pki_verdict_drifting, PKI_YIELDS},
+    {pki_verdict_leak, PKI_STANDS},
+    {pki_verdict_near_limit, PKI_STANDS},
+    {pki_verdict_gpu_leak, PKI_STANDS},
+    {pki_verdict_gpu_near_limit, PKI_STANDS},
+    {pki_verdict_gpu_allocates, PKI_STANDS},
+    {pki_verdict_page_faults, PKI_STANDS},
+    {pki_verdict_allocates, PKI_STANDS},
+    {pki_verdict_gpu_bound, PKI_STANDS},
+    {pki_verdict_at_the_roof, PKI_STANDS},
+    {pki_verdict_nothing_found, PKI_STANDS},
+    {pki_verdict_incomplete, PKI_STANDS},
+    {pki_verdict_dropped, PKI_STANDS},
+    {pki_verdict_late, PKI_STANDS},
+    {pki_verdict_unwritten, PKI_STANDS},
+    {pki_verdict_two_perfkits, PKI_STANDS},
+    {pki_verdict_not_finite, PKI_STANDS},
+    {pki_verdict_overhead, PKI_STANDS},
+    {pki_verdict_clock_coarse, PKI_STANDS},
+    {pki_verdict_untracked, PKI_STANDS},
+    {pki_verdict_unbalanced, PKI_STANDS},
+    {pki_verdict_warm_up, PKI_STANDS},
+    {pki_verdict_few_steps, PKI_STANDS},
+    {pki_verdict_no_breakdown, PKI_STANDS},
+    {pki_verdict_no_steps, PKI_STANDS},
+};
+
+bool pki_verdicts_fill(pki_summary *summary)
+{
+    double starved = pki_starved_share(summary);
+    pki_summary_clear_verdicts(summary);
+    for (size_t i = 0; i < PKI_COUNT_OF(rules); i++) {
+        pki_sentence words = {.starved = starved, .yielding = rules[i].yielding};
+        bool fits = rules[i].say(summary, &words);
+        free(words.text);
+        if (!fits) {
+            pki_summary_clear_verdicts(summary);
+            return false;
+        }
+    }
+    return true;
 }
