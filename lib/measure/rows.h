@@ -424,12 +424,19 @@ typedef struct pki_gpu_row {
     uint64_t spans;
     uint64_t collectives; /* timed by events; those that CUPTI measures are kernels */
     uint64_t kernels, short_kernels, kernel_time; /* graphs are among the kernels */
+    uint64_t graphs, graph_time;                  /* recorded as wholes, whatever is inside */
     uint64_t memsets;
     pki_gpu_copies copies[PKI_DIRECTIONS];
     pki_dist per_step[PKI_GPU_FIGURES];
     size_t series_count;
     pki_gpu_series_row *series; /* all steps since its first use (measure/device/steps.h) */
 } pki_gpu_row;
+
+/* Graphs recorded as wholes, of the time of all kernels; whether they are enough of it that what
+ * may be inside them, gaps and collectives, matters. */
+#define PKI_GPU_GRAPHS_SHARE 0.01
+double pki_gpu_graphs_share(const pki_gpu_row *row);
+bool pki_gpu_graphs_told(const pki_gpu_row *row);
 
 /* A kernel by its name; the last row may be that of all names for which there was no room. */
 typedef struct pki_kernel_row {

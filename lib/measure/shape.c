@@ -567,7 +567,7 @@ static const pki_shape gpu_series = {SHAPE(pki_gpu_series_row, gpu_series_member
 
 static const pki_member gpu_members[] = {
     PLAINS(pki_gpu_row, device, measured, streams, spans, collectives, kernels, short_kernels,
-           kernel_time, memsets),
+           kernel_time, graphs, graph_time, memsets),
     {.key = "copies",
      .type = PKI_KEYED,
      AT(pki_gpu_row, copies),

@@ -40,6 +40,16 @@ const char *const pki_gpu_figures[PKI_GPU_FIGURES] = {
     [PKI_GPU_P2P_BYTES] = "p2p_bytes",
 };
 
+double pki_gpu_graphs_share(const pki_gpu_row *row)
+{
+    return row->kernel_time ? (double)row->graph_time / (double)row->kernel_time : 0;
+}
+
+bool pki_gpu_graphs_told(const pki_gpu_row *row)
+{
+    return pki_gpu_graphs_share(row) >= PKI_GPU_GRAPHS_SHARE;
+}
+
 const char *const pki_direction_names[PKI_DIRECTIONS] = {"h2d", "d2h", "d2d", "p2p"};
 
 void pki_summary_init(pki_summary *summary)

@@ -255,12 +255,45 @@ static void what_still_runs_at_the_end(void **state)
     json_decref(doc);
 }
 
+/* What is inside a graph that is recorded as a whole is not claimed: neither how much of a
+ * collective was hidden, nor that the device was busy all the time. */
+static void graphs_as_wholes(void **state)
+{
+    const plan p = {.steps = 20};
+    (void)state;
+    assert_int_equal(
+        pk_start(pk_options(.report_path = "r.txt", .backends = "cupti", .tuning = "flush_ms=100")),
+        PK_OK);
+    for (unsigned i = 0; i < p.steps; i++) {
+        uint64_t begin = clock_now();
+        launch(.kernel = "ncclDevKernel_AllReduce", .at = begin, .ns = 100 * US);
+        play(RUNTIME, .id = CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000,
+             .device = CUPTI_ACTIVITY_KIND_GRAPH_TRACE, .graph = 3, .at = begin + 100 * US,
+             .ns = 900 * US);
+        sleep_until(begin + 1000 * US);
+        fake->finish();
+        pk_step(1);
+    }
+    assert_int_equal(pk_stop(), PK_OK);
+    const pki_gpu_row *gpu = the_gpu();
+    assert_int_equal(gpu->graphs, p.steps);
+    assert_int_equal(gpu->graph_time, p.steps * 900 * US);
+    assert_int_equal(gpu->per_step[PKI_GPU_COMM_EXPOSED].count, 0);
+    assert_int_equal(gpu->per_step[PKI_GPU_COMM_HIDDEN].count, 0);
+    pki_summary_finish(&summary);
+    size_t size;
+    char *text = read_file("r.txt", &size);
+    assert_non_null(strstr(text, "20 of them CUDA graphs as wholes"));
+    free(text);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(always_five_ahead, reset_fake, stop_and_leave),
         cmocka_unit_test_setup_teardown(any_depth_length_streams_and_threads, reset_fake,
                                         stop_and_leave),
+        cmocka_unit_test_setup_teardown(graphs_as_wholes, reset_fake, stop_and_leave),
         cmocka_unit_test_setup_teardown(what_still_runs_at_the_end, reset_fake, stop_and_leave),
     };
     if (argc < 2)

@@ -69,7 +69,7 @@ static void add_kernels(uint64_t start, uint64_t length)
     pk_region *const regions[] = {&forward, &backward, &sync_point};
     for (uint32_t k = 0; k < KERNELS; k++) {
         uint64_t at = start + below((uint32_t)length);
-        pki_activity a = {.kind = k % 4 ? PKI_ACTIVITY_KERNEL : PKI_ACTIVITY_GRAPH,
+        pki_activity a = {.kind = PKI_ACTIVITY_KERNEL,
                           .track = stream(0, 7 + k % 2),
                           .region = k % 5 ? pki_region_id(regions[k % 3]) : 0,
                           .context = 1,
@@ -141,6 +141,24 @@ static void add_kernel_of_nccl(uint64_t start, uint64_t length)
         (pki_activity){
             .kind = PKI_ACTIVITY_KERNEL, .track = stream(0, 20), .context = 1, .stream = 20},
         "ncclDevKernel_AllReduce_Sum_f32_RING_LL", at, at + below(90 * US));
+}
+
+/* Another device runs its step as a graph, recorded as a whole, beside such a kernel. */
+static void add_graph(uint64_t start, uint64_t length)
+{
+    pki_activity a = {.kind = PKI_ACTIVITY_KERNEL,
+                      .device = 2,
+                      .track = stream(2, 20),
+                      .context = 2,
+                      .stream = 20,
+                      .graph = 3,
+                      .graph_node = 4};
+    add(a, "ncclDevKernel_AllGather", start, start + length / 2);
+    a.kind = PKI_ACTIVITY_GRAPH;
+    a.track = stream(2, 7);
+    a.stream = 7;
+    a.graph_node = 0;
+    add(a, "graph 3", start + length / 4, start + length);
 }
 
 static void add_collectives(pk_comm *comm, uint64_t step, uint64_t start, uint64_t length)
@@ -226,6 +244,7 @@ static void tell(pk_comm *comm, uint64_t step, const edge *edges)
         add_kernels(start, length);
         add_copies(start, length);
         add_kernel_of_nccl(start, length);
+        add_graph(start, length);
         pki_activity_finalised(PKI_SOURCE_CUPTI, start);
     }
     if (step == 50) {

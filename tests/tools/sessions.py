@@ -326,12 +326,12 @@ class Devices(unittest.TestCase):
 
     def test_every_activity_is_counted(self):
         activities = self.report["activities"]
-        self.assertEqual(activities["count"], MEASURED * (6 + 9 + 5 + 1) + SPANNED * 4 + STEPS * 2)
+        self.assertEqual(activities["count"], MEASURED * (6 + 9 + 5 + 1 + 2) + SPANNED * 4 + STEPS * 2)
         self.assertEqual((activities["unwritten"], activities["late"], activities["unmeasured"]), (0, 0, 0))
         self.assertEqual(activities["overhead_count"], MEASURED)
 
     def test_devices(self):
-        first, second = self.report["gpus"]
+        first, second, third = self.report["gpus"]
         self.assertEqual((first["device"], second["device"]), (0, 1))
         self.assertEqual((first["measured"], second["measured"]), (True, False))
         self.assertEqual((first["kernels"], first["memsets"], first["spans"]), (MEASURED * 10, MEASURED, SPANNED * 2))
@@ -340,9 +340,10 @@ class Devices(unittest.TestCase):
                          dict.fromkeys(("h2d", "d2h", "d2d", "p2p"), MEASURED))
         self.assertEqual(first["streams"], 5)
         self.assertEqual((second["streams"], second["kernels"]), (1, 0))
+        self.assertEqual([gpu["graphs"] for gpu in (first, second, third)], [0, 0, MEASURED])
 
     def test_steps(self):
-        first, second = (gpu["per_step"] for gpu in self.report["gpus"])
+        first, second, _ = (gpu["per_step"] for gpu in self.report["gpus"])
         # Which steps CUPTI was on for, from start to end, differs by one at the edges.
         self.assertIn(first["step"]["count"], range(MEASURED - 2, MEASURED + 2))
         self.assertEqual(second["step"]["count"], STEPS - self.report["steps"]["warmup"])
@@ -355,14 +356,34 @@ class Devices(unittest.TestCase):
         self.assertGreater(first["memory"]["count"], 0)
 
     def test_collectives_are_hidden_or_exposed(self):
-        for gpu in self.report["gpus"]:
+        for gpu in self.report["gpus"][:2]:
             comm, hidden, exposed = (gpu["per_step"]["comm" + end]["sum"] for end in ("", "_hidden", "_exposed"))
             self.assertEqual(comm, hidden + exposed)
             self.assertGreater(hidden, 0)
             self.assertGreater(exposed, 0)
         # What events time there is another view: nothing but the kernels of NCCL's.
-        nccl, = (row for row in self.report["kernels"] if row["name"].startswith("nccl"))
+        nccl, = (row for row in self.report["kernels"] if "AllReduce" in row["name"])
         self.assertLessEqual(self.report["gpus"][0]["per_step"]["comm"]["sum"], nccl["time"]["sum"])
+
+    def test_what_graphs_as_wholes_hide_is_not_claimed(self):
+        """Also of a trace from before graphs were marked in it: there they are kernels."""
+        marked = ',"whole graph":1'
+        text, third = self.trace_text(), self.report["gpus"][2]
+        self.assertEqual(text.count(marked), MEASURED)
+        for gpu in (third, self.rebuilt["gpus"][2]):
+            self.assertEqual((gpu["graphs"], gpu["kernels"]), (MEASURED, 2 * MEASURED))
+            self.assertFalse(any(name.startswith("comm") for name in gpu["per_step"]))
+            self.assertEqual({row["comm_hidden"] + row["comm_exposed"] for row in gpu["series"]}, {0})
+        older = os.path.join(self.folder.name, "older.json")
+        with open(older, "w", encoding="utf-8") as file:
+            file.write(without_report(text)[0].replace(marked, ""))
+        before = json.loads(self.pk("--json", older))["gpus"]
+        self.assertEqual(before[:2], self.report["gpus"][:2])
+        self.assertEqual((before[2]["graphs"], before[2]["kernels"]), (0, 2 * MEASURED))
+        self.assertEqual(before[2]["per_step"]["busy"], third["per_step"]["busy"])
+        self.assertGreater(before[2]["per_step"]["comm_exposed"]["sum"], 0)
+        self.assertRegex(self.pk(self.trace).replace("\n", " "),
+                         r"CUDA graphs as wholes, .* nor hidden and +exposed communication")
 
     def test_algorithms_and_steps_of_collectives(self):
         row, = self.report["comm"]["collectives"]
@@ -373,9 +394,9 @@ class Devices(unittest.TestCase):
 
     def test_kernels_and_regions(self):
         kernels = {row["name"]: row for row in self.report["kernels"]}
-        self.assertEqual(set(kernels), {"void gemm<128, 64>(float*)", 'softmax "x"', "tiny",
-                                        "ncclDevKernel_AllReduce_Sum_f32_RING_LL"})
-        self.assertEqual(sum(row["time"]["count"] for row in kernels.values()), MEASURED * 10)
+        self.assertEqual(set(kernels), {"void gemm<128, 64>(float*)", 'softmax "x"', "tiny", "ncclDevKernel_AllGather",
+                                        "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "graph 3"})
+        self.assertEqual(sum(row["time"]["count"] for row in kernels.values()), MEASURED * 12)
         self.assertEqual(kernels["tiny"]["region"], "synchronise")
         regions = {row["name"]: row for row in self.report["regions"]}
         self.assertEqual(regions["on the stream only"]["time"]["count"], 0)
@@ -390,7 +411,7 @@ class Devices(unittest.TestCase):
         trace = json.loads(self.trace_text())
         self.assertEqual(trace["perfkitReport"], self.report)
         kinds = [event.get("cat") for event in trace["traceEvents"]]
-        self.assertEqual(kinds.count("kernel"), MEASURED * 10)
+        self.assertEqual(kinds.count("kernel"), MEASURED * 12)
         self.assertEqual(kinds.count("collective"), STEPS * 2)
         self.assertEqual(kinds.count("gpu_user_annotation"), SPANNED * 4)
         marks = [event["name"] for event in trace["traceEvents"] if event.get("cat") == "perfkit"]

@@ -580,6 +580,24 @@ static void kernels(void **state)
         "\"tid\":7,\"ts\":1.500,\"id\":12884901930}");
 }
 
+/* A kernel to PyTorch's tools; to ours, what nobody has looked into. */
+static void graphs_as_wholes_say_so(void **state)
+{
+    pki_activity a = {.kind = PKI_ACTIVITY_GRAPH,
+                      .name = "graph 3",
+                      .name_length = 7,
+                      .start = 1000,
+                      .end = 3000,
+                      .stream = 9,
+                      .graph = 3};
+    (void)state;
+    chrome_activity_expect(
+        &a, NULL,
+        ",\n{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"graph 3\",\"pid\":2147488000,\"tid\":7,"
+        "\"ts\":1.000,\"dur\":2.000,\"args\":{\"device\":0,\"stream\":9,\"graph id\":3,"
+        "\"whole graph\":1}}");
+}
+
 static void copies(void **state)
 {
     pki_activity a = {.kind = PKI_ACTIVITY_MEMCPY,
@@ -755,6 +773,7 @@ static void tracks(void **state)
 
 static const struct CMUnitTest chrome_activity_tests[] = {
     cmocka_unit_test(kernels),
+    cmocka_unit_test(graphs_as_wholes_say_so),
     cmocka_unit_test(copies),
     cmocka_unit_test(tracks),
     cmocka_unit_test(spans_have_no_stream_argument),

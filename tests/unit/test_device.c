@@ -496,22 +496,32 @@ static void kernels_hide_kernels(void **state)
     expect(s.gpus, PKI_GPU_BUSY, 400 + 100);
 }
 
-static void copies_hide_nothing_and_graphs_do(void **state)
+static void copies_hide_nothing_and_memsets_do(void **state)
 {
-    pki_activity graph = on(PKI_ACTIVITY_GRAPH, MAIN, 150, 160), set = graph;
+    pki_activity set = on(PKI_ACTIVITY_MEMSET, MAIN, 170, 175);
     (void)state;
-    graph.stream = MAIN;
-    set.kind = PKI_ACTIVITY_MEMSET;
     set.stream = SIDE;
-    set.start = 170 * US;
-    set.end = 175 * US;
     add(d, nccl(COMM, 100, 200));
     add(d, copy(PKI_COPY_HTOD, 1, 100, 200));
-    add(d, graph);
+    add(d, work(MAIN, 150, 160));
     add(d, set);
     step(d, 0, 1000);
     finish(d, 0, &s);
     expect_comm(s.gpus, 100, 15);
+}
+
+/* What a graph holds is not known: collectives, too. */
+static void beside_graphs_as_wholes_nothing_is_known(void **state)
+{
+    (void)state;
+    add(d, nccl(COMM, 100, 200));
+    add(d, on(PKI_ACTIVITY_GRAPH, MAIN, 150, 160));
+    step(d, 0, 1000);
+    finish(d, 0, &s);
+    assert_int_equal(s.gpus->graphs, 1);
+    assert_int_equal(s.gpus->graph_time, 10 * US);
+    assert_int_equal(s.gpus->per_step[PKI_GPU_COMM].count, 0);
+    assert_int_equal(s.gpus->per_step[PKI_GPU_COMM_EXPOSED].count, 0);
 }
 
 /* What overlaps on a collective's own stream is the same work's end, or the next one's start. */
@@ -723,7 +733,8 @@ static void more_streams_than_are_told_apart(void **state)
 
 static const struct CMUnitTest device_overlap_tests[] = {
     with_device(kernels_hide_kernels),
-    with_device(copies_hide_nothing_and_graphs_do),
+    with_device(copies_hide_nothing_and_memsets_do),
+    with_device(beside_graphs_as_wholes_nothing_is_known),
     with_device(the_own_stream_hides_nothing),
     with_device(collectives_beside_each_other_count_once),
     with_device(across_steps),

@@ -599,6 +599,15 @@ static void the_good_news_names_the_device(void **state)
             (pki_kernel_row){strdup("gemm"), strdup(""), 0, {.count = 1, .sum = 10}};
     const char *text = found(&s, "gpu-bound")->text;
     assert_non_null(strstr(text, "\"gemm\" 25.0 %, \"gemm\" 25.0 %, \"gemm\" 25.0 %. "));
+    assert_null(strstr(text, "graphs"));
+    s.gpus->graphs = 1;
+    s.gpus->kernel_time = 1000;
+    s.gpus->graph_time = 9; /* too little to matter */
+    assert_null(strstr(found(&s, "gpu-bound")->text, "graphs"));
+    s.gpus->graph_time = 250;
+    text = found(&s, "gpu-bound")->text;
+    assert_non_null(strstr(text, " 25.0 % of that are CUDA graphs as wholes"));
+    assert_non_null(strstr(text, "PK_CUPTI_GRAPH_NODES=1"));
     pki_summary_finish(&s);
 }
 

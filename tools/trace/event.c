@@ -498,6 +498,8 @@ static bool event_read_activity(event *e, object o, const char *cat)
     if (!small(e->args, "stream", UINT32_MAX, &a->stream) &&
         !small(e->args, "on_stream", UINT32_MAX, &a->stream))
         a->stream = 0;
+    if (a->kind == PKI_ACTIVITY_KERNEL && object_integer(e->args, PKI_CHROME_WHOLE_GRAPH) == 1)
+        a->kind = PKI_ACTIVITY_GRAPH;
     if (a->kind == PKI_ACTIVITY_MEMCPY)
         a->copy = copy_of(e->name);
     return true;

@@ -271,8 +271,10 @@ static void count_copy(pki_gpu_row *totals, const pki_activity *a, uint64_t ns)
     copies->bytes += a->bytes;
 }
 
-static void count_kernel(pki_gpu_row *totals, uint64_t ns)
+static void count_kernel(pki_gpu_row *totals, bool graph, uint64_t ns)
 {
+    totals->graphs += graph;
+    totals->graph_time += graph ? ns : 0;
     totals->kernels++;
     totals->short_kernels += ns < PKI_GPU_SHORT_NS;
     totals->kernel_time += ns;
@@ -322,7 +324,7 @@ static void count(pki_device *d, pki_gpu_row *totals, const pki_activity *a, uin
     switch (a->kind) {
     case PKI_ACTIVITY_KERNEL:
     case PKI_ACTIVITY_GRAPH:
-        count_kernel(totals, ns);
+        count_kernel(totals, a->kind == PKI_ACTIVITY_GRAPH, ns);
         kernel_counted(d, a, ns);
         break;
     case PKI_ACTIVITY_MEMCPY:

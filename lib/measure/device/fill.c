@@ -32,16 +32,18 @@ static bool has_steps(const pki_device_one *one, int view, uint64_t warmup)
     return one->tail[view][PKI_GPU_STEP].moments.count > 0;
 }
 
-/* Where no collective was seen, or nothing that could hide one, nothing is known of it. */
+/* Where no collective was seen, or nothing that could hide one, nothing is known of it; nor where a
+ * share of the work that is told is of graphs as wholes, which may hold some. */
 static bool is_known(const pki_device_one *one, int view, int figure)
 {
     bool timed = view == MEASURED || one->totals.spans > 0;
+    bool comm = one->has_comm[view] && !(view == MEASURED && pki_gpu_graphs_told(&one->totals));
     switch (figure) {
     case PKI_GPU_COMM:
-        return one->has_comm[view];
+        return comm;
     case PKI_GPU_COMM_HIDDEN:
     case PKI_GPU_COMM_EXPOSED:
-        return one->has_comm[view] && timed;
+        return comm && timed;
     case PKI_GPU_BUSY:
     case PKI_GPU_IDLE:
     case PKI_GPU_GAPS:

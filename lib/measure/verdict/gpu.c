@@ -388,6 +388,16 @@ static void add_kernels(pki_sentence *words, const pki_summary *s)
                          s->kernels[i].name, PERCENT(s->kernels[i].time.sum / all));
 }
 
+/* A graph as a whole is busy from its first kernel to its last. */
+static void add_graphs(pki_sentence *words, const pki_gpu_row *gpu)
+{
+    if (pki_gpu_graphs_told(gpu))
+        pki_sentence_add(words,
+                         ". %s of that are CUDA graphs as wholes, gaps and waiting for other ranks"
+                         " inside included: PK_CUPTI_GRAPH_NODES=1 takes them apart",
+                         PERCENT(pki_gpu_graphs_share(gpu)));
+}
+
 bool pki_verdict_gpu_bound(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = judged(s);
@@ -399,6 +409,7 @@ bool pki_verdict_gpu_bound(pki_summary *s, pki_sentence *words)
                          "GPU %u runs kernels or copies for %s of the step (threshold 80 %%)",
                          gpu->device, PERCENT(share));
         add_kernels(words, s);
+        add_graphs(words, gpu);
         pki_sentence_add(words, ". Faster steps need faster kernels, or fewer.");
     } else {
         pki_sentence_add(

@@ -311,6 +311,8 @@ static char *put_args(char *out, const char *end, const pki_chrome *c, const pki
         p = pki_put_field(p, "graph id", a->graph);
     if (a->graph_node)
         p = pki_put_field(p, "graph node id", a->graph_node);
+    if (a->kind == PKI_ACTIVITY_GRAPH)
+        p = pki_put_field(p, PKI_CHROME_WHOLE_GRAPH, 1);
     if (region)
         p = activity_put_text(p, "region", region, n, REGION_BYTES);
     if (a->operation && end - p > PKI_OPERATION_BYTES)

@@ -50,6 +50,9 @@ size_t pki_chrome_activity(const pki_chrome *chrome, char out[PKI_EVENT_BYTES],
 #define PKI_CHROME_MEASURES_NOT "CUPTI off"
 size_t pki_chrome_measures(char out[PKI_EVENT_BYTES], uint32_t pid, uint64_t ns, bool on);
 
+/* The argument (1) of a graph's launch as a whole, whose category is that of kernels. */
+#define PKI_CHROME_WHOLE_GRAPH "whole graph"
+
 /* The names and the order of a track, and of its process if it has a name; preceded by ",\n". */
 size_t pki_chrome_track(char out[PKI_EVENT_BYTES], const pki_track *track);
 

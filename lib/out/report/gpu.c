@@ -505,6 +505,14 @@ static void put_totals(const pki_gpu_row *gpu, FILE *file)
                          COUNT(gpu->short_kernels), TIME((double)gpu->kernel_time));
     else if (gpu->spans)
         pki_report_print(file, "in all: %s stream spans", COUNT(gpu->spans));
+    if (gpu->graphs)
+        pki_report_print(
+            file,
+            "%s of them CUDA graphs as wholes, %s (%s): kernels, gaps and collectives inside are not"
+            " told apart%s (PK_CUPTI_GRAPH_NODES=1 does)",
+            COUNT(gpu->graphs), TIME((double)gpu->graph_time),
+            pki_figure_percent(pki_gpu_graphs_share(gpu)).text,
+            pki_gpu_graphs_told(gpu) ? ", nor hidden and exposed communication" : "");
     if (gpu->collectives)
         pki_report_print(file, "%s collective%s timed by events", COUNT(gpu->collectives),
                          gpu->collectives == 1 ? "" : "s");
