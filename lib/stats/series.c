@@ -408,23 +408,23 @@ static double kendall_z(const double *values, size_t n)
     return s > 0 && variance > 0 ? (s - 1) / sqrt(variance) : 0;
 }
 
-static double slope_of(const double *values, size_t n, double *slopes)
+static double slope_of(const double *at, const double *values, size_t n, double *slopes)
 {
     size_t count = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t j = i + 1; j < n; j++)
-            slopes[count++] = (values[j] - values[i]) / (double)(j - i);
+            slopes[count++] = (values[j] - values[i]) / (at[j] - at[i]);
     pki_select(slopes, count, count / 2);
     return slopes[count / 2];
 }
 
 /* Ranks around 0, of what is left without the slope; equal values have a rank in common. */
-static void rank_rest(const double *values, size_t n, double slope, double *ranks)
+static void rank_rest(const double *at, const double *values, size_t n, double slope, double *ranks)
 {
     for (size_t i = 0; i < n; i++) {
-        double rank = 0, rest = values[i] - slope * (double)i;
+        double rank = 0, rest = values[i] - slope * at[i];
         for (size_t j = 0; j < n; j++) {
-            double other = values[j] - slope * (double)j;
+            double other = values[j] - slope * at[j];
             rank += (rest > other) - (rest < other);
         }
         ranks[i] = rank;
@@ -440,10 +440,10 @@ static double product(const double *ranks, size_t n, size_t lag)
 }
 
 /* How much larger the variance is for the dependence of neighbours; not smaller. */
-static double enlarged(const double *values, size_t n, double slope)
+static double enlarged(const double *at, const double *values, size_t n, double slope)
 {
     double ranks[PKI_TREND_MOST], count = (double)n, sum = 0;
-    rank_rest(values, n, slope, ranks);
+    rank_rest(at, values, n, slope, ranks);
     double all = product(ranks, n, 0);
     for (size_t lag = 1; lag + 2 < n && all > 0; lag++) {
         double r = product(ranks, n, lag) / all, left = (double)(n - lag);
@@ -466,7 +466,8 @@ static double fall_of(const double *values, size_t n)
     return fall;
 }
 
-bool pki_trend_rises(const double *values, size_t count, double least_z, pki_trend *trend)
+bool pki_trend_rises(const double *at, const double *values, size_t count, double least_z,
+                     pki_trend *trend)
 {
     *trend = (pki_trend){0};
     if (count < 12 || count > PKI_TREND_MOST)
@@ -475,12 +476,12 @@ bool pki_trend_rises(const double *values, size_t count, double least_z, pki_tre
     double *slopes = z >= least_z ? malloc(count * (count - 1) / 2 * sizeof *slopes) : NULL;
     if (!slopes)
         return false;
-    size_t third = count / 3;
-    trend->slope = slope_of(values, count, slopes);
-    trend->z = z / sqrt(enlarged(values, count, trend->slope));
-    trend->least = slope_of(values, third, slopes);
-    trend->least = PKI_MIN(trend->least, slope_of(values + third, third, slopes));
-    trend->least = PKI_MIN(trend->least, slope_of(values + count - third, third, slopes));
+    size_t third = count / 3, last = count - third;
+    trend->slope = slope_of(at, values, count, slopes);
+    trend->z = z / sqrt(enlarged(at, values, count, trend->slope));
+    trend->least = slope_of(at, values, third, slopes);
+    trend->least = PKI_MIN(trend->least, slope_of(at + third, values + third, third, slopes));
+    trend->least = PKI_MIN(trend->least, slope_of(at + last, values + last, third, slopes));
     trend->fall = fall_of(values, count);
     free(slopes);
     return true;

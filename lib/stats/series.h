@@ -133,12 +133,14 @@ void *pki_series_next(pki_series *series, const pki_series_kind *kind);
  * and what wanders about may come to rise for a while, so how far it falls. */
 
 typedef struct pki_trend {
-    double slope; /* per row */
+    double slope; /* per unit of `at` */
     double z;     /* in standard deviations; corrected */
     double least; /* slope of the third that rises least */
     double fall;  /* the furthest that it falls, single rows aside */
 } pki_trend;
 
-/* Of 12 .. PKI_TREND_MOST values. False: there is no rise whose z, uncorrected, reaches least_z
- * (the other figures are not made then), or no memory. */
-bool pki_trend_rises(const double *values, size_t count, double least_z, pki_trend *trend);
+/* Of 12 .. PKI_TREND_MOST values, and where they are: looks come as they can, and a straight line
+ * seen at uneven places is still one. at: increasing. False: there is no rise whose z, uncorrected,
+ * reaches least_z (the other figures are not made then), or no memory. */
+bool pki_trend_rises(const double *at, const double *values, size_t count, double least_z,
+                     pki_trend *trend);

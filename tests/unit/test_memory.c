@@ -90,6 +90,22 @@ static void one_kib_a_step_is_found_within_2000_steps(void **state)
     }
 }
 
+/* On a busy machine the looks come after 300 steps or after 3,000. */
+static void a_line_is_found_by_looks_that_come_unevenly(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        pki_growth_series s = {0};
+        seed = (uint64_t)i;
+        for (uint64_t step = 0, k = 0; k < 56;
+             step += 300 + (uint64_t)(2700 * pow(uniform(), 2)), k++)
+            pki_growth_see(&s, step, (uint64_t)(10 * MIB + KIB * (double)step) / 4096 * 4096);
+        pki_growth g = pki_growth_of(&s, PKI_MEMORY_GROWTH_LEAST);
+        assert_true(g.per_step > 0.98 * KIB && g.per_step < 1.02 * KIB);
+        pki_growth_finish(&s);
+    }
+}
+
 /* Tools that only look for mistakes see as many in 100. */
 static void none_is_found_in_1000_noisy_steady_loops(void **state)
 {
@@ -288,6 +304,7 @@ static void verdicts_say_what_and_where(void **state)
 
 static const struct CMUnitTest memory_tests[] = {
     cmocka_unit_test(one_kib_a_step_is_found_within_2000_steps),
+    cmocka_unit_test(a_line_is_found_by_looks_that_come_unevenly),
     cmocka_unit_test(none_is_found_in_1000_noisy_steady_loops),
     cmocka_unit_test(a_staircase_grows_and_a_short_run_is_not_judged),
     cmocka_unit_test(steps_share_what_was_found_since_the_last_look),

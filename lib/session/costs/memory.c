@@ -20,6 +20,7 @@
 #include "core/registry.h"
 #include "measure/memory/course.h"
 #include "session/activity.h"
+#include "session/collector/collect.h"
 #include "session/costs/gpu_memory.h"
 #include "session/session.h"
 
@@ -132,6 +133,9 @@ const pki_service pki_service_memory_steps = {
 #define INTERVAL 100000000u
 #define INTERVAL_MOST 1000000000u
 #define LOOKS 128u
+/* A trend shows in 32 looks (measure/memory/growth.h), and a short run's shall, too: until there
+ * are so many of a program with steps, rounds come as often as looks may. */
+#define SOON 40u
 
 /* What libpk_alloc had counted at some moment. */
 typedef struct counted {
@@ -342,6 +346,8 @@ static void start_memory(pki_session *s)
 static void look_in_time(pki_session *s)
 {
     look(s, false);
+    if (m.course.looks < SOON && m.steps)
+        pki_collect_within(INTERVAL);
 }
 
 static void look_now(pki_session *s)
