@@ -438,6 +438,42 @@ typedef struct pki_gpu_row {
 double pki_gpu_graphs_share(const pki_gpu_row *row);
 bool pki_gpu_graphs_told(const pki_gpu_row *row);
 
+/* What a device was busy with, as its own counters tell; shares first. */
+enum {
+    PKI_LOAD_SM,        /* SMs that had work */
+    PKI_LOAD_OCCUPANCY, /* warps in them, of those that fit */
+    PKI_LOAD_TENSOR,    /* tensor cores, of whatever precision */
+    PKI_LOAD_FP64,      /* and the other pipes */
+    PKI_LOAD_FP32,
+    PKI_LOAD_FP16,
+    PKI_LOAD_DRAM,      /* its bandwidth */
+    PKI_LOAD_NVLINK_IN, /* bytes a second, from here on */
+    PKI_LOAD_NVLINK_OUT,
+    PKI_LOAD_PCIE_IN,
+    PKI_LOAD_PCIE_OUT,
+    PKI_LOADS,
+    PKI_LOAD_SHARES = PKI_LOAD_NVLINK_IN
+};
+
+/* "sm_active", ...: as counters are called */
+extern const char *const pki_load_names[PKI_LOADS];
+
+/* One of these of a device, in the run or in its steps of a kind. Means are by time. */
+typedef struct pki_load_row {
+    uint32_t device;
+    char *metric, *step_kind; /* "(run)", "" and others as of pki_energy_row */
+    uint64_t intervals, time; /* that it is made of; ns */
+    double mean, least, most; /* %, or bytes a second; the extremes are of intervals */
+    pki_dist per_step;        /* means of usual steps that are long enough; in the run's row */
+} pki_load_row;
+
+typedef struct pki_load_summary {
+    uint64_t intervals;           /* first: 0 leaves it out of the report file */
+    uint64_t mixed, without_room; /* in steps of several kinds or none; lost */
+    size_t row_count;
+    pki_load_row *rows; /* by device, metric; the run's first */
+} pki_load_summary;
+
 /* A kernel by its name; the last row may be that of all names for which there was no room. */
 typedef struct pki_kernel_row {
     char *name;

@@ -130,6 +130,18 @@ static const pki_member energy_members[] = {
 };
 const pki_shape pki_energy_shape = {SHAPE(pki_energy_summary, energy_members)};
 
+static const pki_member load_row_members[] = {
+    PLAINS(pki_load_row, device, metric, step_kind, intervals, time, mean, least, most),
+    {OPTIONAL(pki_load_row, per_step, pki_dist_shape)},
+};
+static const pki_shape load_row = {SHAPE(pki_load_row, load_row_members)};
+
+static const pki_member load_members[] = {
+    PLAINS(pki_load_summary, intervals, mixed, without_room),
+    {ROWS("rows", pki_load_summary, rows, row_count, load_row), .lines = true},
+};
+const pki_shape pki_load_shape = {SHAPE(pki_load_summary, load_members)};
+
 static const pki_member goodput_members[] = {
     PLAIN(pki_goodput_summary, up),
     {.key = "parts",
@@ -717,6 +729,7 @@ static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, events, pki_events_shape), .optional = true},
     {TOP_ROWS(gpus, gpu_count, pki_gpu_shape)},
     {TOP_ROWS(kernels, kernel_count, pki_kernel_shape)},
+    {TOP_OBJECT(pki_summary, gpu_load, pki_load_shape), .optional = true},
     {TOP_OBJECT(pki_summary, comm, pki_comm_shape)},
     {TOP_ROWS(regions, region_count, region_shape)},
     {TOP_ROWS(tree, tree_count, tree), .optional = true},

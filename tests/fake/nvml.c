@@ -3,13 +3,17 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define OK 0
 #define UNINITIALIZED 1
 #define INVALID_ARGUMENT 2
+#define NOT_SUPPORTED 3
 #define NOT_FOUND 6
+#define VERSION_MISMATCH 25
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -172,4 +176,153 @@ int nvmlDeviceGetTotalEnergyConsumption(fake_device *d, unsigned long long *mill
 {
     *millijoules = __atomic_add_fetch(&d->millijoules, 300000, __ATOMIC_SEQ_CST);
     return answer(d, FAKE_ENERGY);
+}
+
+/* ---- GPM ---- */
+
+/* Structures as nvml.h of version 13 has them. */
+
+#define METRICS_MOST 333
+#define REFRESH 100000000ull /* ns */
+
+typedef struct support {
+    unsigned version, supported;
+} support;
+
+typedef struct sample {
+    const fake_device *device; /* NULL: nothing has been read into it */
+    unsigned long long at;
+    double sums[FAKE_METRICS];
+} sample;
+
+typedef struct metric {
+    unsigned id;
+    int code;
+    double value;
+    const char *names[3];
+} metric;
+
+typedef struct metrics {
+    unsigned version, count;
+    sample *from, *to;
+    metric metrics[METRICS_MOST];
+} metrics;
+
+_Static_assert(sizeof(metric) == 40 && offsetof(metrics, metrics) == 24, "as in nvml.h");
+
+static sample *live[2 * FAKE_DEVICES];
+
+static bool is_live(const sample *s)
+{
+    for (unsigned i = 0; i < sizeof live / sizeof *live; i++)
+        if (s && live[i] == s)
+            return true;
+    return false;
+}
+
+/* What a program must not do. */
+static int misuse(int code)
+{
+    __atomic_add_fetch(&f->misused, 1, __ATOMIC_SEQ_CST);
+    return code;
+}
+
+EXPORT int nvmlGpmQueryDeviceSupport(const fake_device *d, support *s);
+int nvmlGpmQueryDeviceSupport(const fake_device *d, support *s)
+{
+    if (!is_up())
+        return misuse(UNINITIALIZED);
+    if (s->version != 1)
+        return misuse(VERSION_MISMATCH);
+    s->supported = d->gpm;
+    return OK;
+}
+
+EXPORT int nvmlGpmSampleAlloc(sample **out);
+int nvmlGpmSampleAlloc(sample **out)
+{
+    unsigned i = 0;
+    while (i < sizeof live / sizeof *live && live[i])
+        i++;
+    if (!is_up() || i == sizeof live / sizeof *live)
+        return misuse(UNINITIALIZED);
+    live[i] = *out = calloc(1, sizeof **out);
+    __atomic_add_fetch(&f->samples, 1, __ATOMIC_SEQ_CST);
+    return OK;
+}
+
+EXPORT int nvmlGpmSampleFree(sample *s);
+int nvmlGpmSampleFree(sample *s)
+{
+    if (!is_live(s))
+        return misuse(INVALID_ARGUMENT);
+    for (unsigned i = 0; i < sizeof live / sizeof *live; i++)
+        live[i] = live[i] == s ? NULL : live[i];
+    free(s);
+    __atomic_sub_fetch(&f->samples, 1, __ATOMIC_SEQ_CST);
+    return OK;
+}
+
+/* The device goes on until now. */
+static void advance(fake_device *d)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    unsigned long long ns = (unsigned long long)now.tv_sec * 1000000000 + (unsigned)now.tv_nsec;
+    d->too_close += d->at && ns - d->at <= REFRESH;
+    for (unsigned i = 0; i < FAKE_METRICS && d->at; i++) {
+        double rate;
+        __atomic_load(&d->rates[i], &rate, __ATOMIC_SEQ_CST);
+        d->sums[i] += rate * (double)(ns - d->at);
+    }
+    d->first = d->first ? d->first : ns;
+    d->at = ns;
+}
+
+/* One that fails may have written half of it. */
+EXPORT int nvmlGpmSampleGet(fake_device *d, sample *s);
+int nvmlGpmSampleGet(fake_device *d, sample *s)
+{
+    if (!is_live(s) || !d->gpm)
+        return misuse(INVALID_ARGUMENT);
+    int code = answer(d, FAKE_GPM);
+    memset(s, 0, sizeof *s);
+    if (code != OK)
+        return code;
+    advance(d);
+    s->device = d;
+    s->at = d->at;
+    memcpy(s->sums, d->sums, sizeof s->sums);
+    return OK;
+}
+
+static void measure(const fake_device *d, const sample *from, const sample *to, metric *m)
+{
+    static const unsigned known[] = {2, 3, 5, 10, 11, 12, 13, 20, 21, 60, 61};
+    m->code = NOT_SUPPORTED;
+    m->value = 1e300; /* nobody may look at it then */
+    for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i] == m->id)
+            m->code = d->metric_codes[m->id];
+    if (m->code != OK)
+        return;
+    m->value = (to->sums[m->id] - from->sums[m->id]) / (double)(to->at - from->at);
+    m->value = d->wrong[m->id] == 0 ? m->value : d->wrong[m->id]; /* NAN is not 0 */
+}
+
+EXPORT int nvmlGpmMetricsGet(metrics *m);
+int nvmlGpmMetricsGet(metrics *m)
+{
+    if (m->version != 1)
+        return misuse(VERSION_MISMATCH);
+    if (m->count > METRICS_MOST || !is_live(m->from) || !is_live(m->to) || !m->from->device ||
+        m->from->device != m->to->device || m->from->at >= m->to->at)
+        return misuse(INVALID_ARGUMENT);
+    fake_device *d = &f->device[m->from->device - f->device];
+    __atomic_add_fetch(&d->metrics_asked, 1, __ATOMIC_SEQ_CST);
+    if (fake_get(d->gpm_code) != OK)
+        return fake_get(d->gpm_code);
+    for (unsigned i = 0; i < m->count; i++)
+        measure(d, m->from, m->to, &m->metrics[i]);
+    return OK;
 }

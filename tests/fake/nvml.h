@@ -10,7 +10,8 @@
 #include <stdbool.h>
 
 #define FAKE_DEVICES 8
-#define FAKE_READINGS 8
+#define FAKE_READINGS 9
+#define FAKE_METRICS 64 /* of GPM, by its numbers */
 
 #define fake_set(place, value) __atomic_store_n(&(place), (value), __ATOMIC_SEQ_CST)
 #define fake_get(place) __atomic_load_n(&(place), __ATOMIC_SEQ_CST)
@@ -23,7 +24,8 @@ enum fake_reading {
     FAKE_MEMORY_CLOCK,
     FAKE_MEMORY,
     FAKE_REASONS,
-    FAKE_ENERGY
+    FAKE_ENERGY,
+    FAKE_GPM /* nvmlGpmSampleGet */
 };
 
 typedef struct fake_device {
@@ -36,6 +38,17 @@ typedef struct fake_device {
     int codes[FAKE_READINGS];     /* what each reading answers */
     unsigned slow[FAKE_READINGS]; /* us that it takes */
     unsigned calls[FAKE_READINGS];
+
+    /* GPM: what the device does from now on, as nvml.h's metrics count it, and what it has done:
+     * each sample takes the sums over time as they are then. */
+    unsigned gpm;                      /* it is supported */
+    int gpm_code;                      /* of nvmlGpmMetricsGet */
+    double rates[FAKE_METRICS];        /* %; MiB/s */
+    int metric_codes[FAKE_METRICS];    /* 3: that one is not supported */
+    double wrong[FAKE_METRICS];        /* not 0: said in place of what is so */
+    double sums[FAKE_METRICS];         /* rate times ns, up to... */
+    unsigned long long at, first;      /* ...the last sample, from the first one, ns */
+    unsigned too_close, metrics_asked; /* samples within 100 ms; calls of nvmlGpmMetricsGet */
 } fake_device;
 
 typedef struct fake_nvml {
@@ -44,6 +57,7 @@ typedef struct fake_nvml {
     unsigned init_slow; /* us */
     bool stuck;         /* readings do not come back while it is set */
     unsigned inits, shutdowns;
+    unsigned samples, misused; /* of GPM that are allocated; calls that nvml.h forbids */
     fake_device device[FAKE_DEVICES];
 } fake_nvml;
 

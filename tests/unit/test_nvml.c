@@ -32,7 +32,9 @@ static void reset_fake(void)
                          .celsius = 66,
                          .sm_mhz = 1980,
                          .memory_mhz = 3201,
-                         .used_bytes = 123456};
+                         .used_bytes = 123456,
+                         .gpm = 1,
+                         .rates = {[2] = 81.5, [3] = 40, [5] = 62.25, [10] = 33, [21] = 16}};
     memset(fake, 0, sizeof *fake);
     fake->devices = 1;
     for (unsigned i = 0; i < FAKE_DEVICES; i++)
@@ -410,6 +412,214 @@ static const struct CMUnitTest nvml_failures_tests[] = {
     sampling(a_call_that_does_not_come_back),
 };
 
+/* ---- GPM: what the device was busy with ---- */
+
+static const json_t *load_row(const json_t *report, const char *metric, const char *kind)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(member(member(report, "gpu_load"), "rows"), i, row)
+    {
+        if (strcmp(json_string_value(member(row, "metric")), metric) == 0 &&
+            strcmp(json_string_value(member(row, "step_kind")), kind) == 0)
+            return row;
+    }
+    fail_msg("the report has no row of %s in %s", metric, kind);
+    return NULL;
+}
+
+static double mean_in(const json_t *report, const char *metric, const char *kind)
+{
+    return json_number_value(member(load_row(report, metric, kind), "mean"));
+}
+
+static void expect_near(double value, double truth, double off)
+{
+    if (!(value >= truth - off && value <= truth + off))
+        fail_msg("%g is not %g within %g", value, truth, off);
+}
+
+static void await_samples(unsigned n)
+{
+    unsigned before = calls(0, FAKE_GPM);
+    await(calls(0, FAKE_GPM) >= before + n);
+}
+
+static json_t *stop_and_load(void)
+{
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(fake->samples, 0);
+    assert_int_equal(fake->misused, 0);
+    assert_int_equal(fake->device[0].too_close, 0);
+    return load_document("r.json");
+}
+
+static void loads_in_trace_and_report(void **state)
+{
+    (void)state;
+    start_sampling();
+    await_samples(4);
+    json_t *report = stop_and_load(), *doc = load_document("t.json");
+    expect_near(mean_in(report, "sm_active", "(run)"), 81.5, 1e-9);
+    expect_near(mean_in(report, "sm_occupancy", "(run)"), 40, 1e-9);
+    expect_near(mean_in(report, "tensor_active", "(run)"), 62.25, 1e-9);
+    expect_near(mean_in(report, "fp64_active", "(run)"), 0, 0); /* that is known, too */
+    expect_near(mean_in(report, "dram_bandwidth", "(run)"), 33, 1e-9);
+    expect_near(mean_in(report, "pcie_in", "(run)"), 16 * 1048576.0, 1e-3);
+    expect_near(value_in(find_event(doc, "gpu0.sm_active")), 81.5, 1e-9);
+    assert_string_equal(json_string_value(member(counter_in(report, "gpu0.pcie_in"), "unit")),
+                        "B/s");
+    assert_int_equal(count_events(doc, "C", "gpu0.tensor_active"), calls(0, FAKE_GPM) - 1);
+    json_decref(doc);
+    json_decref(report);
+}
+
+/* What it was told to do changes amid the run: the mean is that of all it did, but for what lies
+ * between the mock's look at the clock and ours. */
+static void the_mean_is_the_truth(void **state)
+{
+    const fake_device *d = &fake->device[0];
+    double rates[] = {90, 10, 55, 0};
+    (void)state;
+    start_sampling();
+    for (unsigned i = 0; i < 4; i++) {
+        __atomic_store(&fake->device[0].rates[2], &rates[i], __ATOMIC_SEQ_CST);
+        await_samples(2 + i);
+    }
+    json_t *report = stop_and_load();
+    double truth = d->sums[2] / (double)(d->at - d->first);
+    expect_near(mean_in(report, "sm_active", "(run)"), truth, 0.5);
+    const json_t *row = load_row(report, "sm_active", "(run)");
+    expect_near(json_number_value(member(row, "time")), (double)(d->at - d->first), 2e7);
+    assert_int_equal(json_integer_value(member(row, "intervals")), calls(0, FAKE_GPM) - 1);
+    json_decref(report);
+}
+
+/* Values that wrapped, are none, or are refused, one by one: the others stand. */
+static void metrics_that_fail(void **state)
+{
+    fake_device *d = &fake->device[0];
+    (void)state;
+    d->metric_codes[60] = d->metric_codes[61] = 3;
+    d->wrong[3] = 0.0 / 0.0;
+    d->wrong[5] = 4294967295.0;
+    d->wrong[10] = -1;
+    d->wrong[21] = 1.8e19;
+    start_sampling();
+    await_samples(3);
+    expect_words("; gpu0: GPM without nvlink_in (Not Supported), nvlink_out (Not Supported)");
+    expect_words("; gpu0: GPM gave ");
+    json_t *report = stop_and_load();
+    expect_near(mean_in(report, "sm_active", "(run)"), 81.5, 1e-9);
+    const json_t *rows = member(member(report, "gpu_load"), "rows");
+    assert_int_equal(json_array_size(rows), 5); /* sm, three pipes, PCIe out */
+    json_decref(report);
+}
+
+static void a_device_without_gpm(void **state)
+{
+    (void)state;
+    fake->device[0].gpm = 0;
+    start_sampling();
+    await_rounds(0, 3);
+    expect_words("gpu0; gpu0: no GPM (Not Supported)");
+    json_t *report = stop_and_load();
+    assert_null(json_object_get(report, "gpu_load"));
+    assert_int_equal(calls(0, FAKE_GPM), 0);
+    json_decref(report);
+}
+
+/* The time around the failure is in no interval. */
+static void samples_that_fail(void **state)
+{
+    fake_device *d = &fake->device[0];
+    (void)state;
+    start_sampling();
+    await_samples(3);
+    fake_set(d->codes[FAKE_GPM], 999);
+    await_samples(1);
+    fake_set(d->codes[FAKE_GPM], 0);
+    await_samples(3);
+    fake_set(d->gpm_code, 999);
+    await_samples(2);
+    fake_set(d->gpm_code, 0);
+    await_samples(2);
+    json_t *report = stop_and_load();
+    expect_near(mean_in(report, "sm_active", "(run)"), 81.5, 1e-9);
+    const json_t *row = load_row(report, "sm_active", "(run)");
+    assert_true(json_number_value(member(row, "time")) < (double)(d->at - d->first) - 3e8);
+    json_decref(report);
+}
+
+static void a_slice_of_a_device(void **state)
+{
+    (void)state;
+    fake->device[6].uuid = "MIG-dd55";
+    fake->device[6].rates[2] = 12;
+    fake->device[6].codes[FAKE_UTILIZATION] = 3;
+    setenv("CUDA_VISIBLE_DEVICES", "MIG-dd55", 1);
+    start_sampling();
+    await(calls(6, FAKE_GPM) >= 3);
+    json_t *report = stop_and_load();
+    expect_near(mean_in(report, "sm_active", "(run)"), 12, 1e-9);
+    assert_int_equal(calls(0, FAKE_GPM), 0);
+    json_decref(report);
+}
+
+/* One long step of each kind: none of it is given to the other. What is of both is of none. */
+static void by_kind_of_step(void **state)
+{
+    const double low = 5, high = 95;
+    (void)state;
+    start_sampling();
+    await_samples(10);
+    pk_step(1);
+    __atomic_store(&fake->device[0].rates[2], &low, __ATOMIC_SEQ_CST);
+    pk_step_kind("checkpoint");
+    await_samples(10);
+    pk_step(1);
+    __atomic_store(&fake->device[0].rates[2], &high, __ATOMIC_SEQ_CST);
+    await_samples(2);
+    json_t *report = stop_and_load();
+    expect_near(mean_in(report, "sm_active", ""), 81.5, 1e-9);
+    expect_near(mean_in(report, "sm_active", "checkpoint"), 5, 1e-9);
+    assert_true(json_integer_value(member(member(report, "gpu_load"), "mixed")) >= 2);
+    const json_t *steps = member(load_row(report, "sm_active", "(run)"), "per_step");
+    assert_int_equal(json_integer_value(member(steps, "count")), 1);
+    expect_near(json_number_value(member(steps, "mean")), 81.5, 1e-9);
+    json_decref(report);
+}
+
+static void loads_in_words(void **state)
+{
+    char text[16384] = "";
+    (void)state;
+    assert_int_equal(
+        pk_start(pk_options(.report_path = "r.txt", .tuning = "peak=1e12", .backends = "nvml")),
+        PK_OK);
+    await_samples(5);
+    pk_step_add_flops(1e9, 0);
+    pk_step(1);
+    await_samples(2);
+    assert_int_equal(pk_stop(), PK_OK);
+    FILE *file = fopen("r.txt", "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    assert_non_null(strstr(text, "GPU 0: what it was busy with"));
+    assert_non_null(strstr(text, "SMs active                    81.5 %    81.5 %\n"));
+    assert_non_null(strstr(text, "PCIe in                    16.8 MB/s 16.8 MB/s\n"));
+    assert_null(strstr(text, "NVLink in"));
+    assert_non_null(strstr(text, "tensor cores active 62.3 %, SMs 81.5 % of the time."));
+}
+
+static const struct CMUnitTest nvml_gpm_tests[] = {
+    sampling(loads_in_words),        sampling(loads_in_trace_and_report),
+    sampling(the_mean_is_the_truth), sampling(metrics_that_fail),
+    sampling(a_device_without_gpm),  sampling(samples_that_fail),
+    sampling(a_slice_of_a_device),   sampling(by_kind_of_step),
+};
+
 /* ---- which devices are the process's, by what CUDA_VISIBLE_DEVICES and launchers say ---- */
 
 static const pki_nvml *nvml;
@@ -539,5 +749,6 @@ int main(int argc, char **argv)
     int failed = cmocka_run_group_tests(nvml_tests, NULL, NULL);
     failed += forks ? cmocka_run_group_tests(fork_tests, NULL, NULL) : 0;
     failed += cmocka_run_group_tests(nvml_failures_tests, NULL, NULL);
+    failed += cmocka_run_group_tests(nvml_gpm_tests, NULL, NULL);
     return failed + cmocka_run_group_tests(nvml_visible_tests, open_library, NULL);
 }

@@ -29,6 +29,11 @@ static const pki_dl_function functions[] = {
     FUNCTION(memory, "nvmlDeviceGetMemoryInfo", true),
     FUNCTION(reasons, "nvmlDeviceGetCurrentClocksEventReasons", true),
     FUNCTION(old_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons", true),
+    FUNCTION(gpm_support, "nvmlGpmQueryDeviceSupport", true),
+    FUNCTION(gpm_alloc, "nvmlGpmSampleAlloc", true),
+    FUNCTION(gpm_free, "nvmlGpmSampleFree", true),
+    FUNCTION(gpm_sample, "nvmlGpmSampleGet", true),
+    FUNCTION(gpm_metrics, "nvmlGpmMetricsGet", true),
 };
 
 /* Bound, or NULL and why. */

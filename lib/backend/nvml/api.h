@@ -17,6 +17,7 @@ enum pki_nvml_code {
     PKI_NVML_NO_PERMISSION = 4,
     PKI_NVML_NOT_FOUND = 6,
     PKI_NVML_DRIVER_NOT_LOADED = 9,
+    PKI_NVML_TIMEOUT = 10,
     PKI_NVML_FUNCTION_NOT_FOUND = 13,
     PKI_NVML_GPU_IS_LOST = 15,
     PKI_NVML_RESET_REQUIRED = 16,
@@ -51,6 +52,33 @@ typedef struct pki_nvml_memory {
 
 typedef struct nvmlDevice_st *pki_nvml_handle;
 
+/* ---- GPM, from Hopper on: what the device was busy with between two samples ---- */
+
+typedef struct nvmlGpmSample_st *pki_nvml_sample_handle;
+
+enum { PKI_NVML_GPM_VERSION = 1 }; /* of both structures below */
+
+typedef struct pki_nvml_gpm_support {
+    unsigned version, supported;
+} pki_nvml_gpm_support;
+
+typedef struct pki_nvml_gpm_metric {
+    unsigned id;
+    int code; /* the value counts with 0 alone */
+    double value;
+    const char *short_name, *long_name, *unit;
+} pki_nvml_gpm_metric;
+
+/* How many metrics the header knows grows from version to version (98, 210, 333), without another
+ * number: there is room for all. */
+#define PKI_NVML_GPM_ROOM 512
+
+typedef struct pki_nvml_gpm_metrics {
+    unsigned version, count;
+    pki_nvml_sample_handle from, to;
+    pki_nvml_gpm_metric metrics[PKI_NVML_GPM_ROOM];
+} pki_nvml_gpm_metrics;
+
 typedef struct pki_nvml {
     int (*init)(void);     /* counted: others in the process may use NVML, too */
     int (*shutdown)(void); /* once for each init */
@@ -71,6 +99,11 @@ typedef struct pki_nvml {
     int (*memory)(pki_nvml_handle device, pki_nvml_memory *memory);
     int (*reasons)(pki_nvml_handle device, unsigned long long *bits);
     int (*old_reasons)(pki_nvml_handle device, unsigned long long *bits); /* its name before 535 */
+    int (*gpm_support)(pki_nvml_handle device, pki_nvml_gpm_support *support);
+    int (*gpm_alloc)(pki_nvml_sample_handle *sample);
+    int (*gpm_free)(pki_nvml_sample_handle sample);
+    int (*gpm_sample)(pki_nvml_handle device, pki_nvml_sample_handle sample);
+    int (*gpm_metrics)(pki_nvml_gpm_metrics *metrics);
 } pki_nvml;
 
 /* The library's functions; NULL and why in words if it is not there. */

@@ -1,11 +1,13 @@
 /* lib/backend/nvml/nvml.c - what the devices say about themselves: utilisation, power, temperature,
- * clocks, memory, and what holds the clocks down, as counters of the trace and the report.
+ * clocks, memory, what holds the clocks down and, by GPM, what it was busy with, as counters of the
+ * trace and the report.
  *
  * A call of NVML takes some microseconds, now and then milliseconds, and where the driver is in
  * trouble it does not come back. So a thread of our own makes the calls (nvml/sampler.c), and the
  * collector only takes what is there: nothing of the program, no pk_flush and no ring waits for
  * NVML. pk_stop waits for a call under way, a second at most.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include "session/activity.h"
 #include "session/backend.h"
 #include "session/costs/energy.h"
+#include "session/costs/gpu_load.h"
 
 static bool ran;      /* a session had it on; what it found stands in the report */
 static bool child;    /* of a process that had it on */
@@ -57,19 +60,40 @@ static const char *holder(uint32_t reasons)
     return bits ? pki_nvml_reason_text(bits & -bits) : NULL;
 }
 
+/* The values of one reading stand side by side. */
+static size_t load_of(const pki_nvml_sample *samples, size_t count)
+{
+    double values[PKI_LOADS];
+    size_t n = 0;
+    for (int i = 0; i < PKI_LOADS; i++)
+        values[i] = NAN;
+    for (; n < count && samples[n].since && samples[n].device == samples->device &&
+           samples[n].when == samples->when;
+         n++)
+        values[samples[n].index] = samples[n].value;
+    pki_gpu_load_read(samples->ordinal, pki_activity_ns(samples->since),
+                      pki_activity_ns(samples->when), values);
+    return n;
+}
+
+static void take(const pki_nvml_sample *sample)
+{
+    pki_activity_counter_at(sample->counter, sample->value, pki_activity_ns(sample->when));
+    if (sample->reading == PKI_NVML_READING_ENERGY)
+        pki_energy_of_gpu(sample->ordinal, sample->value, sample->when);
+    if (sample->reading == PKI_NVML_READING_REASONS)
+        pki_energy_of_clocks(sample->ordinal, holder(sample->reasons));
+    log_reasons(sample);
+}
+
 static void collect(void)
 {
     size_t count;
     const pki_nvml_sample *samples = pki_nvml_sampler_drain(&count);
-    for (size_t i = 0; i < count; i++) {
-        pki_activity_counter_at(samples[i].counter, samples[i].value,
-                                pki_activity_ns(samples[i].when));
-        if (samples[i].energy)
-            pki_energy_of_gpu(samples[i].ordinal, samples[i].value, samples[i].when);
-        if (samples[i].clocks)
-            pki_energy_of_clocks(samples[i].ordinal, holder(samples[i].reasons));
-        log_reasons(&samples[i]);
-    }
+    for (size_t i = 0; i < count; i++)
+        take(&samples[i]);
+    for (size_t i = 0; i < count;)
+        i += samples[i].since ? load_of(&samples[i], count - i) : 1;
 }
 
 static void stop(void)

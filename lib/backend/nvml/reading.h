@@ -4,16 +4,26 @@
 #include <stdint.h>
 
 #include "backend/nvml/api.h"
+#include "backend/nvml/gpm.h"
 
-#define PKI_NVML_READINGS 8
-#define PKI_NVML_VALUES 2 /* of one reading, at most */
+#define PKI_NVML_READINGS 9
+#define PKI_NVML_VALUES PKI_GPM_METRICS /* of one reading, at most */
+
+/* A device, and what its readings keep from one to the next. */
+typedef struct pki_nvml_source {
+    pki_nvml_handle handle;
+    pki_nvml_gpm gpm;
+} pki_nvml_source;
 
 typedef struct pki_nvml_reading {
     const char *function; /* NVML's name of the call, for messages */
+    const char *title;    /* of all its values; NULL: the first one's name */
+    unsigned period_ms;   /* 0: 100 */
     struct {
         const char *name, *unit; /* of the counter gpuN.NAME; NULL: no such value */
     } values[PKI_NVML_VALUES];
-    int (*read)(const pki_nvml *nvml, pki_nvml_handle device, double *values);
+    /* A value that is NAN is not known. */
+    int (*read)(const pki_nvml *nvml, pki_nvml_source *device, double *values);
 } pki_nvml_reading;
 
 extern const pki_nvml_reading pki_nvml_readings[PKI_NVML_READINGS];
@@ -21,8 +31,11 @@ extern const pki_nvml_reading pki_nvml_readings[PKI_NVML_READINGS];
 /* The one whose value is the bits of enum pki_nvml_reason. */
 #define PKI_NVML_READING_REASONS 6
 
+/* The one that is made of two samples: its values are those of the time between. */
+#define PKI_NVML_READING_GPM 7
+
 /* Only on request (pki_nvml_wish.energy): J since the driver was loaded. */
-#define PKI_NVML_READING_ENERGY 7
+#define PKI_NVML_READING_ENERGY 8
 
 /* Those bits that mean that something holds the clocks down against the program's wish. */
 #define PKI_NVML_HELD_DOWN                                                                         \

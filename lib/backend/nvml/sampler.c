@@ -3,6 +3,7 @@
 #include <pk/counter.h>
 #include <pk/session.h>
 
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -170,7 +171,7 @@ typedef struct pki_nvml_slot { /* one reading of one device */
 } pki_nvml_slot;
 
 typedef struct pki_nvml_device {
-    pki_nvml_handle handle;
+    pki_nvml_source source;
     unsigned ordinal, mig;
     bool vgpu;
     int lost; /* NVML's code, after which there are no more calls; 0: it is there */
@@ -250,6 +251,31 @@ static void add_held(sentence *w, const pki_nvml_device *d)
                       (unsigned long long)d->looked);
 }
 
+static const char *title_of(unsigned reading)
+{
+    const pki_nvml_reading *r = &pki_nvml_readings[reading];
+    return r->title ? r->title : r->values[0].name;
+}
+
+/* Of GPM: metrics that NVML refuses, each with its reason, and values that were none. */
+static void add_metrics(sentence *w, const pki_nvml_state *s, const pki_nvml_device *d)
+{
+    const pki_nvml_gpm *gpm = &d->source.gpm;
+    const char *before = "; ";
+    for (unsigned i = 0; i < PKI_GPM_METRICS; i++)
+        if (gpm->codes[i]) {
+            if (*before == ';')
+                state_add(w, "; gpu%u: GPM without ", d->ordinal);
+            else
+                state_add(w, "%s", before);
+            before = ", ";
+            state_add(w, "%s (%s)", pki_load_names[i], pki_nvml_text(s->nvml, gpm->codes[i]));
+        }
+    if (gpm->impossible)
+        state_add(w, "; gpu%u: GPM gave %llu values that cannot be: left out", d->ordinal,
+                  (unsigned long long)gpm->impossible);
+}
+
 static void add_missing(sentence *w, const pki_nvml_state *s, const pki_nvml_device *d)
 {
     const char *before = "; ";
@@ -263,8 +289,7 @@ static void add_missing(sentence *w, const pki_nvml_state *s, const pki_nvml_dev
             else
                 state_add(w, "%s", before);
             before = ", ";
-            state_add(w, "%s (%s)", pki_nvml_readings[i].values[0].name,
-                      pki_nvml_text(s->nvml, d->slots[i].code));
+            state_add(w, "%s (%s)", title_of(i), pki_nvml_text(s->nvml, d->slots[i].code));
         }
 }
 
@@ -274,7 +299,7 @@ static void add_rare(sentence *w, const pki_nvml_state *s, const pki_nvml_device
         const pki_nvml_slot *slot = &d->slots[i];
         if (slot->off || slot->period < RARE)
             continue;
-        state_add(w, "; gpu%u.%s every %.1f s: ", d->ordinal, pki_nvml_readings[i].values[0].name,
+        state_add(w, "; gpu%u.%s every %.1f s: ", d->ordinal, title_of(i),
                   (double)slot->period / 1e9);
         if (slot->failures)
             state_add(w, "%s", pki_nvml_text(s->nvml, slot->code));
@@ -292,6 +317,8 @@ static void add_all(sentence *w, const pki_nvml_state *s)
         add_held(w, &s->devices[i]);
     for (unsigned i = 0; i < s->device_count; i++)
         add_missing(w, s, &s->devices[i]);
+    for (unsigned i = 0; i < s->device_count; i++)
+        add_metrics(w, s, &s->devices[i]);
     for (unsigned i = 0; i < s->device_count; i++)
         add_rare(w, s, &s->devices[i]);
     if (s->visible.doubtful)
@@ -348,7 +375,7 @@ static void pki_nvml_state_describe(const pki_nvml_state *s, pk_backend_info *in
 #define SHARE 100u /* a call may take a hundredth of the time */
 #define FAILURES_MOST 8u
 #define PATIENCE (1000 * MS) /* pk_stop's */
-#define QUEUE 2048u
+#define QUEUE 4096u
 
 static pki_nvml_state the_sampler = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static pthread_cond_t wake, gone;
@@ -378,20 +405,25 @@ static void back(int code)
     pthread_mutex_unlock(&the_sampler.lock);
 }
 
-static void push(const pki_nvml_device *d, const pki_nvml_slot *slot, const double *values,
-                 uint32_t reasons, uint64_t when)
+static void push(const pki_nvml_device *d, unsigned which, const double *values, uint32_t reasons,
+                 uint64_t when)
 {
+    const pki_nvml_slot *slot = &d->slots[which];
     for (unsigned i = 0; i < PKI_NVML_VALUES && slot->counters[i]; i++) {
         if (filled == QUEUE)
             return; /* nobody has come for them for a minute */
-        queue[filling][filled++] = (pki_nvml_sample){slot->counters[i],
-                                                     values[i],
-                                                     when,
-                                                     (unsigned)(d - the_sampler.devices),
-                                                     d->ordinal,
-                                                     reasons,
-                                                     slot == &d->slots[PKI_NVML_READING_ENERGY],
-                                                     slot == &d->slots[PKI_NVML_READING_REASONS]};
+        if (isnan(values[i]))
+            continue;
+        queue[filling][filled++] =
+            (pki_nvml_sample){.counter = slot->counters[i],
+                              .value = values[i],
+                              .when = when,
+                              .device = (unsigned)(d - the_sampler.devices),
+                              .ordinal = d->ordinal,
+                              .reasons = reasons,
+                              .reading = which,
+                              .index = i,
+                              .since = which == PKI_NVML_READING_GPM ? d->source.gpm.since : 0};
     }
 }
 
@@ -416,6 +448,12 @@ static bool is_lost(int code)
            code == PKI_NVML_UNINITIALIZED || code == PKI_NVML_BLOCKED;
 }
 
+static uint64_t period_of(unsigned which)
+{
+    unsigned ms = pki_nvml_readings[which].period_ms;
+    return ms ? ms * MS : PERIOD;
+}
+
 static void fail(pki_nvml_device *d, pki_nvml_slot *slot, int code)
 {
     slot->failures++;
@@ -430,22 +468,23 @@ static void succeed(pki_nvml_device *d, pki_nvml_slot *slot, unsigned which, con
 {
     uint32_t reasons = which == PKI_NVML_READING_REASONS ? (uint32_t)values[0] : 0;
     slot->failures = 0;
-    slot->period = PKI_MIN(PKI_MAX(PERIOD, SHARE * slot->took),
-                           PKI_MIN(PKI_MAX(PERIOD, 2 * slot->period), PERIOD_MOST));
+    uint64_t least = period_of(which);
+    slot->period = PKI_MIN(PKI_MAX(least, SHARE * slot->took),
+                           PKI_MIN(PKI_MAX(least, 2 * slot->period), PERIOD_MOST));
     if (which == PKI_NVML_READING_REASONS)
         count_reasons(d, reasons);
-    push(d, slot, values, reasons, when);
+    push(d, which, values, reasons, when);
 }
 
 static void read_one(pki_nvml_device *d, unsigned which)
 {
     const pki_nvml_reading *reading = &pki_nvml_readings[which];
     pki_nvml_slot *slot = &d->slots[which];
-    double values[PKI_NVML_VALUES] = {0, 0};
+    double values[PKI_NVML_VALUES] = {0};
     call(reading->function);
     uint64_t begun = pki_monotonic_ns();
-    int code = reading->read(the_sampler.nvml, d->handle, values);
-    uint64_t ended = pki_monotonic_ns();
+    int code = reading->read(the_sampler.nvml, &d->source, values);
+    uint64_t ended = which == PKI_NVML_READING_GPM ? d->source.gpm.at : pki_monotonic_ns();
     pthread_mutex_lock(&the_sampler.lock);
     the_sampler.calling = NULL;
     the_sampler.cpu = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
@@ -499,7 +538,7 @@ static void set_up(pki_nvml_device *d, pki_nvml_handle handle, unsigned ordinal)
 {
     unsigned pending = 0;
     int mode = 0;
-    d->handle = handle;
+    d->source.handle = handle;
     d->ordinal = ordinal;
     if (!the_sampler.nvml->mig_mode ||
         the_sampler.nvml->mig_mode(handle, &d->mig, &pending) != PKI_NVML_OK)
@@ -547,6 +586,9 @@ static void *sample(void *unused)
         find_devices();
         while (the_sampler.device_count && wait_until(read_due()))
             ;
+        call("nvmlGpmSampleFree");
+        for (unsigned i = 0; i < the_sampler.device_count; i++)
+            pki_nvml_gpm_close(the_sampler.nvml, &the_sampler.devices[i].source.gpm);
         call("nvmlShutdown");
         the_sampler.nvml->shutdown();
         back(PKI_NVML_OK);

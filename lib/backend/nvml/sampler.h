@@ -49,10 +49,10 @@ int pki_nvml_find(const pki_nvml *nvml, const pki_nvml_wish *wish, pki_nvml_visi
 
 /* ---- a thread that reads the devices, and what it has read ---- */
 
-/* Each reading of each device has a period of its own: 100 ms, or a hundred times what the call
- * took, whichever is longer; a single slow call no more than doubles it. A reading that fails is
- * tried again more and more rarely, and given up where NVML says that it will never work, or after
- * eight failures in a row.
+/* Each reading of each device has a period of its own: 100 ms (GPM 200 ms), or a hundred times what
+ * the call took, whichever is longer; a single slow call no more than doubles it. A reading that
+ * fails is tried again more and more rarely, and given up where NVML says that it will never work,
+ * or after eight failures in a row.
  *
  * All functions but the thread's own are called under the session's drain lock, or by a probe. */
 
@@ -62,7 +62,8 @@ typedef struct pki_nvml_sample {
     uint64_t when;            /* CLOCK_MONOTONIC, ns */
     unsigned device, ordinal; /* of this process's list; of CUDA */
     uint32_t reasons;         /* pki_nvml_reason bits, of the reading that has them */
-    bool energy, clocks;      /* it is J, of the counter; it is the reasons */
+    unsigned reading, index;  /* which one of pki_nvml_readings, and of its values */
+    uint64_t since;           /* of GPM's: they are of the time from there to `when` */
 } pki_nvml_sample;
 
 /* NULL, or why not: there is no thread to be had, or the last one has not come back from NVML. The

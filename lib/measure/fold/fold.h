@@ -65,7 +65,7 @@ typedef void pki_fold_on_step(struct pki_fold *fold, const pki_step *step);
 typedef void pki_fold_on_account(struct pki_fold *fold, const pki_step *step, uint64_t data);
 /* Of each sample of a counter that a thread has recorded. */
 typedef void pki_fold_on_value(struct pki_fold *fold, const pki_record *record, double value);
-enum { PKI_FOLD_GOODPUT, PKI_FOLD_ENERGY, PKI_FOLD_ACCOUNTS };
+enum { PKI_FOLD_GOODPUT, PKI_FOLD_ENERGY, PKI_FOLD_LOAD, PKI_FOLD_ACCOUNTS };
 
 typedef struct pki_fold {
     pki_fold_on_step *on_step; /* NULL: nobody */

@@ -649,10 +649,94 @@ static void gpu_put_regions(const pki_summary *summary, const pki_report_options
         fprintf(file, "  ... and %zu more\n", matching - options->top);
 }
 
+/* ---- what devices were busy with, by their own counters ---- */
+
+#define LOAD_COLUMNS 5 /* the run, usual steps and three other kinds: the report file has all */
+
+static const char *const load_labels[PKI_LOADS] = {
+    [PKI_LOAD_SM] = "SMs active",         [PKI_LOAD_OCCUPANCY] = "  warps in them",
+    [PKI_LOAD_TENSOR] = "tensor cores",   [PKI_LOAD_FP64] = "FP64 pipe",
+    [PKI_LOAD_FP32] = "FP32 pipe",        [PKI_LOAD_FP16] = "FP16 pipe",
+    [PKI_LOAD_DRAM] = "memory bandwidth", [PKI_LOAD_NVLINK_IN] = "NVLink in",
+    [PKI_LOAD_NVLINK_OUT] = "NVLink out", [PKI_LOAD_PCIE_IN] = "PCIe in",
+    [PKI_LOAD_PCIE_OUT] = "PCIe out"};
+
+static const char *load_kind(const char *kind)
+{
+    bool run = strncmp(kind, PKI_ENERGY_RUN, sizeof PKI_ENERGY_RUN - 1) == 0;
+    kind += run ? sizeof PKI_ENERGY_RUN - 1 : 0;
+    return *kind ? kind : run ? "the run" : "steps";
+}
+
+static size_t load_kinds(const pki_load_summary *load, uint32_t device,
+                         const char *kinds[LOAD_COLUMNS])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < load->row_count; i++) {
+        const pki_load_row *row = &load->rows[i];
+        size_t k = 0;
+        while (k < count && strcmp(kinds[k], row->step_kind) != 0)
+            k++;
+        if (row->device == device && k == count && count < LOAD_COLUMNS)
+            kinds[count++] = row->step_kind;
+    }
+    return count;
+}
+
+static void put_load_metric(const pki_load_summary *load, uint32_t device, int m,
+                            const char *const *kinds, size_t kind_count, FILE *file)
+{
+    const pki_load_row *of[LOAD_COLUMNS] = {NULL};
+    for (size_t i = 0; i < load->row_count; i++)
+        for (size_t k = 0; k < kind_count; k++)
+            if (load->rows[i].device == device && strcmp(load->rows[i].step_kind, kinds[k]) == 0 &&
+                strcmp(load->rows[i].metric, pki_load_names[m]) == 0)
+                of[k] = &load->rows[i];
+    if (!of[0] || (m > PKI_LOAD_DRAM && !(of[0]->most > 0)))
+        return;
+    fputs("  ", file);
+    pki_put_left(file, load_labels[m], LABEL);
+    for (size_t k = 0; k < kind_count; k++)
+        pki_report_cell(file,
+                        !of[k]                ? "-"
+                        : m < PKI_LOAD_SHARES ? pki_figure_percent(of[k]->mean / 100).text
+                                              : pki_figure_scaled(of[k]->mean, "B/s").text,
+                        9);
+    fputc('\n', file);
+}
+
+static void put_load_device(const pki_load_summary *load, uint32_t device, FILE *file)
+{
+    const char *kinds[LOAD_COLUMNS];
+    size_t count = load_kinds(load, device, kinds);
+    pki_report_title(file, "GPU %" PRIu32 ": what it was busy with, by its counters (GPM)", device);
+    fputs("  ", file);
+    pki_put_left(file, "means over time", LABEL);
+    for (size_t k = 0; k < count; k++) {
+        char text[10];
+        snprintf(text, sizeof text, "%.8s", load_kind(kinds[k]));
+        pki_report_cell(file, text, 9);
+    }
+    fputc('\n', file);
+    for (int m = 0; m < PKI_LOADS; m++)
+        put_load_metric(load, device, m, kinds, count, file);
+}
+
+static void put_loads(const pki_load_summary *load, FILE *file)
+{
+    for (size_t i = 0; i < load->row_count; i++)
+        if (i == 0 || load->rows[i].device != load->rows[i - 1].device)
+            put_load_device(load, load->rows[i].device, file);
+    if (load->mixed)
+        pki_report_print(file, "%s of %s intervals lie in steps of several kinds, or in none.",
+                         COUNT(load->mixed), COUNT(load->intervals));
+}
+
 void pki_report_gpus(const pki_summary *summary, const pki_report_options *options, FILE *file)
 {
     for (size_t i = 0; i < summary->gpu_count; i++)
         put_gpu(&summary->gpus[i], file);
+    put_loads(&summary->gpu_load, file);
     put_kernels(summary, options, file);
     gpu_put_regions(summary, options, file);
 }

@@ -323,8 +323,28 @@ static void put_rates(const pki_step_summary *steps, FILE *file)
     fputc('\n', file);
 }
 
+/* What tensor cores and the others were active of the time, as devices count it: beside the share
+ * of the peak, which says what was reached. */
+static void put_active(const pki_load_summary *load, FILE *file)
+{
+    const pki_load_row *sm = NULL;
+    for (size_t i = 0; i < load->row_count; i++) {
+        const pki_load_row *row = &load->rows[i];
+        if (*row->step_kind)
+            continue;
+        if (strcmp(row->metric, pki_load_names[PKI_LOAD_SM]) == 0)
+            sm = row;
+        if (strcmp(row->metric, pki_load_names[PKI_LOAD_TENSOR]) == 0)
+            pki_report_print(
+                file, "GPU %" PRIu32 ", by its counters: tensor cores active %s%s%s of the time.",
+                row->device, pki_figure_percent(row->mean / 100).text,
+                sm && sm->device == row->device ? ", SMs " : "",
+                sm && sm->device == row->device ? pki_figure_percent(sm->mean / 100).text : "");
+    }
+}
+
 /* Of the steps that have announced their operations; one line, and where its peak comes from. */
-static void put_utilisation(const pki_utilisation *u, FILE *file)
+static void put_utilisation(const pki_utilisation *u, const pki_load_summary *load, FILE *file)
 {
     if (!u->steps || !u->time)
         return;
@@ -348,6 +368,7 @@ static void put_utilisation(const pki_utilisation *u, FILE *file)
                          u->precision ? u->precision : "", u->source ? u->source : "");
     else if (u->source)
         pki_report_print(file, "No MFU: %s.", u->source);
+    put_active(load, file);
 }
 
 /* What is neither, it waited by itself. */
@@ -530,7 +551,7 @@ void pki_report_steps(const pki_summary *summary, FILE *file)
     put_title(steps, file);
     put_durations(&steps->steady, file);
     put_rates(steps, file);
-    put_utilisation(&steps->utilisation, file);
+    put_utilisation(&steps->utilisation, &summary->gpu_load, file);
     put_processor(&steps->processor, file);
     put_warmup(steps, file);
     put_shares(steps, file);

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "session/costs/energy.h"
 #include "session/costs/events.h"
+#include "session/costs/gpu_load.h"
 #include "session/costs/gpu_memory.h"
 #include "session/costs/io.h"
 #include "session/session.h"
@@ -23,6 +24,7 @@ const pki_service pki_service_events = {.name = "events"};
 const pki_service pki_service_memory = {.name = "memory"};
 const pki_service pki_service_memory_steps = {.name = "memory_steps"};
 const pki_service pki_service_gpu_memory = {.name = "gpu_memory"};
+const pki_service pki_service_gpu_load = {.name = "gpu_load"};
 
 uint64_t pki_events_spent(void)
 {
@@ -69,4 +71,9 @@ void pki_gpu_memory_pool(uint32_t device, uint64_t address, uint64_t size, uint6
 void pki_gpu_memory_complete(uint64_t dropped, uint64_t lost)
 {
     (void)dropped, (void)lost;
+}
+
+void pki_gpu_load_read(uint32_t device, uint64_t from, uint64_t to, const double values[PKI_LOADS])
+{
+    (void)device, (void)from, (void)to, (void)values;
 }
