@@ -9,9 +9,9 @@
  *     PK_GPU_SCOPE(forward, stream) { ... }      // the same; pk::gpu_scope in C++
  *
  * A begin and an end each put an event into the stream, as cudaEventRecord does, and return. When
- * the device has passed both, the collector reads them. The span appears on the stream's own track
- * of the trace (process "GPU n", thread "stream m (spans)") and in a distribution beside the
- * region's CPU one. A span is the time from one point of the stream to the other. It includes
+ * the device has passed both, a thread of perfkit's reads them. The span appears on the stream's
+ * own track of the trace (process "GPU n", thread "stream m (spans)") and in a distribution beside
+ * the region's CPU one. A span is the time from one point of the stream to the other. It includes
  * waiting for other streams and gaps between launches: it is not kernel time, which only CUPTI
  * measures.
  *
@@ -82,7 +82,7 @@ PK_API PK_INLINE void pk_gpu_end(pk_region *region, void *stream);
  * returned it; it must not be destroyed yet. Calls for the same exec must not overlap, just as its
  * launches must not.
  *
- * Without this call the collector reads a graph's spans when it finds its events stamped anew,
+ * Without this call that thread reads a graph's spans when it finds its events stamped anew,
  * about every 10 ms. It cannot know of the replays in between. The recorded spans are then a sample
  * of the replays, and pk_backend_status says so.
  *

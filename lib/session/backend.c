@@ -22,6 +22,8 @@ static bool any_session;                        /* in this process */
 static bool live[PKI_COUNT_OF(pki_backends)];
 static uint64_t stopped_cpu; /* of those that are no longer live */
 
+pthread_mutex_t pki_asking_lock = PTHREAD_MUTEX_INITIALIZER;
+
 /* +1: named, -1: named with a minus, 0: not named. */
 static int named(const char *list, const char *name)
 {
@@ -103,6 +105,24 @@ void pki_backends_flush(pki_flush why)
             pki_backends[i]->flush(why);
 }
 
+void pki_backends_ask(void)
+{
+    pthread_mutex_lock(&pki_asking_lock);
+    for (size_t i = 0; i < pki_backend_count; i++)
+        if (pki_load_acquire(&live[i]) && /* pairs with the release in pki_backends_start */
+            pki_backends[i]->ask)
+            pki_backends[i]->ask();
+    pthread_mutex_unlock(&pki_asking_lock);
+}
+
+bool pki_backends_asking(void)
+{
+    for (size_t i = 0; i < pki_backend_count; i++)
+        if (pki_load(&live[i]) && (pki_backends[i]->ask || pki_backends[i]->flush))
+            return true;
+    return false;
+}
+
 bool pki_backends_collecting(void)
 {
     for (size_t i = 0; i < pki_backend_count; i++)
@@ -141,9 +161,18 @@ uint64_t pki_backends_cpu(void)
     return ns;
 }
 
-void pki_backends_stop(void)
+void pki_backends_halt(void)
 {
     pki_mirrors_close();
+    pthread_mutex_lock(&pki_asking_lock);
+    for (size_t i = 0; i < pki_backend_count; i++)
+        if (live[i] && pki_backends[i]->halt)
+            pki_backends[i]->halt();
+    pthread_mutex_unlock(&pki_asking_lock);
+}
+
+void pki_backends_stop(void)
+{
     for (size_t i = 0; i < pki_backend_count; i++) {
         if (live[i] && pki_backends[i]->stop)
             pki_backends[i]->stop();
@@ -155,6 +184,7 @@ void pki_backends_stop(void)
 void pki_backends_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
+    pthread_mutex_init(&pki_asking_lock, NULL);
     any_session = false;
     for (size_t i = 0; i < pki_backend_count; i++) {
         live[i] = false;

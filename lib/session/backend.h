@@ -13,19 +13,23 @@
  *                 (core/mirror.h); set by start, if at all; optional
  *     requested   does the configuration ask for it, whatever the list of backends says, unless
  *                 that excludes it? optional
- *     flush       before each collect and before stop, with no lock that a callback of the library
- *                 could want: the place for calls that wait for the library's own threads; from
- *                 several threads at once; optional
- *     collect     once in each of the collector's rounds, on its thread or on one that called
- *                 pk_flush, under the drain lock; optional
+ *     flush       in each of the asker's rounds and before stop, with no lock that a callback of
+ * the library could want: the place for calls that wait for the library's own threads; from several
+ * threads at once; optional ask         behind flush, by one thread at a time, without the drain
+ * lock, for which recording threads' data waits: the place for calls that may take long, as any of
+ * a driver's may. What it hands over it does under the drain lock, which it takes for that alone;
+ * optional collect     once in each of the collector's rounds, on its thread or on one that called
+ *                 pk_flush, under the drain lock: no call that may wait; optional
  *     cpu         what threads of its own have taken of the processors, ns; under the drain lock;
  *                 optional
- *     stop        before the last round, under the drain lock; everything recorded has to be in the
- *                 rings or handed over (lib/session/activity.h) when it returns
+ *     halt        the session stops: what has to be asked for before stop, as in ask; threads of
+ * its own end; optional stop        before the last round, under the drain lock; everything
+ * recorded has to be in the rings or handed over (lib/session/activity.h) when it returns
  *     after_fork  in the child: forget everything, free nothing, call no library; optional
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -33,7 +37,7 @@
 #include "session/options/config.h"
 
 typedef enum pki_flush {
-    PKI_FLUSH_ROUND, /* of the collector */
+    PKI_FLUSH_ROUND, /* of the asker */
     PKI_FLUSH_NOW,   /* pk_flush */
     PKI_FLUSH_LAST   /* stop follows */
 } pki_flush;
@@ -48,8 +52,10 @@ typedef struct pki_backend {
     pki_mirror *mirror;
     bool (*requested)(const pki_config *config);
     void (*flush)(pki_flush why);
+    void (*ask)(void);
     void (*collect)(void);
     uint64_t (*cpu)(void);
+    void (*halt)(void);
     void (*stop)(void);
     void (*after_fork)(void);
 } pki_backend;
@@ -64,10 +70,15 @@ bool pki_backend_wanted(const pki_backend *backend, const char *list);
 void pki_backends_foresee(const pki_config *config); /* start follows, unless pk_start fails */
 void pki_backends_start(const pki_config *config);
 void pki_backends_flush(pki_flush why);
+/* Who asks drivers, which may take their time, has this lock, before the drain lock. */
+extern pthread_mutex_t pki_asking_lock;
+void pki_backends_ask(void);
 void pki_backends_collect(void);
+bool pki_backends_asking(void);     /* does any have something to be asked, or flushed? */
 bool pki_backends_collecting(void); /* does any have something to be collected, now or later? */
 /* Does any, but for this one (NULL: none is left out)? */
 bool pki_backends_tell_of_devices(const pki_backend *but);
 uint64_t pki_backends_cpu(void); /* of the running or the last session */
+void pki_backends_halt(void);    /* then, under the drain lock: */
 void pki_backends_stop(void);
 void pki_backends_after_fork(void);

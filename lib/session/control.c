@@ -311,6 +311,7 @@ static pk_status pki_session_start(pki_session *s, const pk_options *options)
         return status;
     }
     pki_backends_start(&s->config);
+    pki_asker_start(s);
     log_start(s);
     warn_of_clock(s);
     pki_services_each(start, (s));
@@ -324,7 +325,9 @@ static void last_rounds(pki_session *s)
 {
     uint64_t now = pki_ticks(s->config.monotonic), before = pki_toll_begin();
     pki_services_each(halt, (s));
+    pki_asker_stop(s);
     pki_backends_flush(PKI_FLUSH_LAST);
+    pki_backends_halt();
     pthread_mutex_lock(&pki_drain_lock);
     pki_backends_stop();
     pki_services_each(close, (s));
@@ -519,6 +522,7 @@ static pk_status flush(pki_session *s)
 {
     uint64_t before = pki_toll_begin();
     pki_backends_flush(PKI_FLUSH_NOW);
+    pki_backends_ask();
     pthread_mutex_lock(&pki_drain_lock);
     pki_backends_collect();
     pki_drain_round(s, true);

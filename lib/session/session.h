@@ -75,6 +75,12 @@ typedef struct pki_session {
     uint32_t fullest; /* most records that the last round found in one ring */
     bool growing;     /* a ring that is used has pages that nobody has touched yet */
     uint64_t arena_checked;
+
+    /* the asker (session/collector/collect.h) */
+    pthread_t asker;
+    bool asker_runs;
+    bool asking;        /* it does, or did, so the collector does not */
+    uint64_t asked_cpu; /* that it has taken, ns */
 } pki_session;
 
 extern pki_session pki_the_session;

@@ -1,6 +1,7 @@
 /* libcupti taken, armed, switched and given back, and by many threads. */
 #include "scene.h"
 
+#include "../kit/portions.h"
 #include "backend/cupti/control.h"
 #include "base/compiler.h"
 #include "session/backend.h"
@@ -770,7 +771,38 @@ static void sessions_come_and_go(void **state)
     assert_true(fake->pushes >= fake->pops && fake->pushes - fake->pops <= THREADS);
 }
 
+static bool flushing, recorded;
+
+static void hang_in_flush(uint32_t flag)
+{
+    const struct timespec nap = {0, 1000000};
+    (void)flag;
+    __atomic_store_n(&flushing, true, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&recorded, __ATOMIC_ACQUIRE))
+        nanosleep(&nap, NULL);
+}
+
+/* Who records meanwhile loses nothing. */
+static void a_flush_takes_its_time(void **state)
+{
+    (void)state;
+    flushing = recorded = false;
+    fake->on_flush = hang_in_flush;
+    assert_int_equal(
+        pk_start(pk_options(.backends = "cupti", .tuning = "flush_ms=100," KIT_RING_TUNING)),
+        PK_OK);
+    while (!__atomic_load_n(&flushing, __ATOMIC_ACQUIRE))
+        sched_yield();
+    kit_record_portions();
+    uint64_t dropped = kit_dropped();
+    __atomic_store_n(&recorded, true, __ATOMIC_RELEASE);
+    assert_int_equal(dropped, 0);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(kit_dropped(), 0);
+}
+
 static const struct CMUnitTest threads_tests[] = {
+    cmocka_unit_test_setup_teardown(a_flush_takes_its_time, reset_fake, stop_and_leave),
     cmocka_unit_test_setup_teardown(sessions_come_and_go, reset_fake, stop_and_leave),
 };
 

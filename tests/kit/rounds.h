@@ -8,18 +8,21 @@
 #include "session/collector/drain.h"
 #include "session/session.h"
 
-/* Behind pk_start: its thread ends, as in pk_stop. What pk_flush does it does still. */
+/* Behind pk_start: its thread ends, as in pk_stop, and that which asks. What pk_flush does it does
+ * still. */
 static inline void kit_end_collector(void)
 {
+    pki_asker_stop(&pki_the_session);
     pki_collect_stop(&pki_the_session);
 }
 
-/* All that the thread would do in one. */
+/* All that the threads would do in one. */
 static inline void kit_round(void)
 {
     pki_session *s = &pki_the_session;
     if (!s->open)
         return;
+    pki_backends_ask();
     pthread_mutex_lock(&pki_drain_lock);
     pki_collect_check_clock(s, false);
     pki_backends_collect();

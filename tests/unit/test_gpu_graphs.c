@@ -4,6 +4,7 @@
 
 #include "gpu.h"
 
+#include "session/backend.h"
 #include "session/session.h"
 
 /* ---- a graph with spans in it ---- */
@@ -142,10 +143,10 @@ static void sampled_replays(void **state)
     CUgraph graph = capture();
     CUgraphExec exec = gpu->instantiate(graph);
     for (int i = 0; i < 5; i++) {
-        pthread_mutex_lock(&pki_drain_lock); /* the collector sees the last one alone */
+        pthread_mutex_lock(&pki_asking_lock); /* the asker sees the last one alone */
         for (int k = 0; k < 3; k++)
             gpu->launch(exec, the_stream);
-        pthread_mutex_unlock(&pki_drain_lock);
+        pthread_mutex_unlock(&pki_asking_lock);
         await(counts_now().sampled == (uint64_t)(i + 1) * 3);
     }
     sleep_ms(40); /* the same stamps again are nothing new */
@@ -183,9 +184,9 @@ static void half_a_replay(void **state)
     gpu->hold(true);
     gpu->launch(exec, the_stream);
     gpu->launch(exec, the_stream);
-    pthread_mutex_lock(&pki_drain_lock); /* the collector does not see the first one alone */
+    pthread_mutex_lock(&pki_asking_lock); /* the asker does not see the first one alone */
     assert_int_equal(gpu->run(the_stream, 9), 9);
-    pthread_mutex_unlock(&pki_drain_lock);
+    pthread_mutex_unlock(&pki_asking_lock);
     sleep_ms(40);
     assert_int_equal(counts_now().sampled, 6);
     gpu->hold(false);
@@ -195,7 +196,7 @@ static void half_a_replay(void **state)
     gpu->graph_destroy(graph);
 }
 
-static uint32_t look; /* of the collector's: 1 wanted, 2 begun, 3 to go on */
+static uint32_t look; /* of the asker's: 1 wanted, 2 begun, 3 to go on */
 
 static void wait_amid_look(CUresult answer)
 {
@@ -205,7 +206,7 @@ static void wait_amid_look(CUresult answer)
         await(__atomic_load_n(&look, __ATOMIC_ACQUIRE) == 3);
 }
 
-/* The collector has counted the nodes of a graph that is being captured, and reads their events
+/* The asker has counted the nodes of a graph that is being captured, and reads their events
  * when it has been launched: that is no replay of a graph of one node. */
 static void launched_amid_a_look(void **state)
 {

@@ -338,7 +338,7 @@ static void accept(pki_cuda_anchors *a, const trial *t)
 static void schedule_retry(const pki_cuda_anchors *a)
 {
     if (a->pending_ns)
-        pki_collect_within(PKI_MAX((pki_monotonic_ns() - a->pending_ns) / 2, PATIENCE_NS));
+        pki_asker_within(PKI_MAX((pki_monotonic_ns() - a->pending_ns) / 2, PATIENCE_NS));
 }
 
 bool pki_cuda_anchors_update(pki_cuda_context *c)

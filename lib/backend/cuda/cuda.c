@@ -66,9 +66,9 @@ static bool start(const pki_config *config)
 
 extern const pki_backend pki_backend_cuda;
 
-static void collect(void)
+static void ask(void)
 {
-    uint64_t now = pki_activity_ns_of_ticks(pki_activity_ticks());
+    uint64_t now = pki_activity_ns(pki_monotonic_ns());
     if (pki_cuda_known() == PKI_CUDA_LIVE)
         pki_cuda_harvest();
     else if (!pki_backends_tell_of_devices(&pki_backend_cuda))
@@ -93,13 +93,17 @@ static void count_open(pk_gpu_counts *c)
     pki_cuda_note_reason(PKI_CUDA_NO_END, CUDA_SUCCESS, 0);
 }
 
-static void stop(void)
+static void halt(void)
 {
     pki_store(&pk_gpu_gate_, 0u);
-    if (pki_cuda_known() == PKI_CUDA_LIVE) {
-        wait_for_the_rest();
-        pki_cuda_harvest_discard();
-    }
+    if (pki_cuda_known() != PKI_CUDA_LIVE)
+        return;
+    wait_for_the_rest();
+    pki_cuda_harvest_discard();
+}
+
+static void stop(void)
+{
     pki_cuda_sum(&final);
     count_open(&final);
     running = false;
@@ -140,7 +144,8 @@ const pki_backend pki_backend_cuda = {
     .probe = probe,
     .foresee = foresee,
     .start = start,
-    .collect = collect,
+    .ask = ask,
+    .halt = halt,
     .stop = stop,
     .after_fork = after_fork,
 };

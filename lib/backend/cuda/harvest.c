@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "core/names.h"
 #include "session/activity.h"
+#include "session/session.h"
 
 /* ---- why a span is missing, in words, for pk_backend_status ---- */
 
@@ -217,9 +218,8 @@ void pki_cuda_emit_end(pki_cuda_lane *l, uint32_t region, double device)
     uint64_t ended = session_end(l, &r, device);
     const pki_name *name = pki_name_at(region);
     const pki_activity_arg doubt = {"uncertainty_ns", NULL, pki_cuda_lane_doubt_ns(l)};
-    const pki_activity span = {
+    pki_activity span = {
         .kind = PKI_ACTIVITY_SPAN,
-        .track = track_of(l),
         .name = name ? name->name : "?",
         .name_length = name ? name->length : 1,
         .start = r.start,
@@ -232,7 +232,10 @@ void pki_cuda_emit_end(pki_cuda_lane *l, uint32_t region, double device)
         .args = &doubt,
         .arg_count = 1,
     };
+    pthread_mutex_lock(&pki_drain_lock);
+    span.track = track_of(l);
     pki_activity_add(&span);
+    pthread_mutex_unlock(&pki_drain_lock);
 }
 
 void pki_cuda_emit_operation(pki_cuda_lane *l, uint32_t region, double device,
@@ -240,12 +243,14 @@ void pki_cuda_emit_operation(pki_cuda_lane *l, uint32_t region, double device,
 {
     pki_cuda_read r = pop(l, region);
     uint64_t ended = session_end(l, &r, device);
+    pthread_mutex_lock(&pki_drain_lock);
     pki_cuda_emit_parts(l, r.start, ended, op, replayed);
+    pthread_mutex_unlock(&pki_drain_lock);
     if (!replayed)
         pki_cuda_operation_complete(op);
 }
 
-/* ---- the collector's part ---- */
+/* ---- the asker's part ---- */
 
 static pki_cuda_mark mark_at(const pki_cuda_lane *l, uint64_t i)
 {
@@ -516,15 +521,21 @@ static uint64_t finalised_of(const pki_cuda_lane *l, uint64_t asked)
 
 static void emit_finalised(uint64_t ns)
 {
-    if (ns > DOUBT_NS)
-        pki_activity_finalised(PKI_SOURCE_CUDA, ns - DOUBT_NS);
+    if (ns <= DOUBT_NS)
+        return;
+    pthread_mutex_lock(&pki_drain_lock);
+    pki_activity_finalised(PKI_SOURCE_CUDA, ns - DOUBT_NS);
+    pthread_mutex_unlock(&pki_drain_lock);
 }
 
 static void begin_activities(void)
 {
-    static uint32_t begun; /* session; under the drain lock */
-    if (begun != pki_load(&pki_cuda_session))
-        pki_activity_begins(PKI_SOURCE_CUDA, 0);
+    static uint32_t begun; /* session */
+    if (begun == pki_load(&pki_cuda_session))
+        return;
+    pthread_mutex_lock(&pki_drain_lock);
+    pki_activity_begins(PKI_SOURCE_CUDA, 0);
+    pthread_mutex_unlock(&pki_drain_lock);
     begun = pki_load(&pki_cuda_session);
 }
 
@@ -576,7 +587,7 @@ static void grow_ahead(void)
 bool pki_cuda_harvest(void)
 {
     bool left = false;
-    uint64_t asked = pki_activity_ns_of_ticks(pki_activity_ticks()), finalised = asked;
+    uint64_t asked = pki_activity_ns(pki_monotonic_ns()), finalised = asked;
     CUstreamCaptureMode mode = pki_cuda_relax();
     begin_activities();
     for (pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next) {

@@ -72,7 +72,7 @@ static inline pk_status pki_cuda_copy_counts(pk_gpu_counts *to, const pk_gpu_cou
 
 /* ---- from what the events say to spans on a track ---- */
 
-/* Called by the collector, for the begins and ends of a lane in their order. What the map of the
+/* Called by the asker, for the begins and ends of a lane in their order. What the map of the
  * device's clock says is raised to what has been said before on this lane, by no more than the
  * steps of the driver's floats: so spans of a lane keep their order and nest. */
 
@@ -89,10 +89,11 @@ void pki_cuda_emit_end(pki_cuda_lane *lane, uint32_t region, double device);
 void pki_cuda_emit_operation(pki_cuda_lane *lane, uint32_t region, double device,
                              pki_cuda_operation *op, bool replayed);
 
-/* ---- the collector's part ---- */
+/* ---- the asker's part ---- */
 
-/* Asks about the oldest event of each lane and takes what the device has passed. Never waits. All
- * under the drain lock. */
+/* Asks about the oldest event of each lane and takes what the device has passed. Waits for nothing
+ * but the driver. All by one thread at a time, without the drain lock, which it takes for what it
+ * hands over. */
 
 /* All lanes of the session, once. True if something is left that may yet come. */
 bool pki_cuda_harvest(void);

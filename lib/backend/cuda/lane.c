@@ -202,7 +202,7 @@ bool pki_cuda_context_alive(pki_cuda_context *c)
     return false;
 }
 
-static pki_cuda_context *used; /* under the drain lock */
+static pki_cuda_context *used; /* by who asks: one at a time */
 
 void pki_cuda_context_use_none(void)
 {

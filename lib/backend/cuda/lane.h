@@ -124,7 +124,7 @@ static inline uint32_t pki_cuda_pair_acquire(pki_cuda_context *c)
 /* Leaves it if it has been destroyed. True if it is still there. */
 bool pki_cuda_context_alive(pki_cuda_context *context);
 
-/* By who reads events, under the drain lock: the context is current on this thread until another
+/* By who reads events, one at a time: the context is current on this thread until another
  * one is used, or until _use_none. False if it cannot be: then it is left. */
 bool pki_cuda_context_use(pki_cuda_context *context);
 void pki_cuda_context_use_none(void);

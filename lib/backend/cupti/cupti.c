@@ -8,8 +8,8 @@
  *     join.c      what belongs to a correlation; records put together, and in order
  *     emit.c      into the trace: tracks, names, devices, what is missing
  *
- * Calls that may wait for CUPTI's threads are made in flush, without the drain lock; records are
- * read in collect and stop, with it. No callback takes a lock.
+ * Calls that may wait for CUPTI's threads are made in flush, those of the driver in ask, without
+ * the drain lock; records are read in collect and halt, with it. No callback takes a lock.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,13 +25,14 @@
 #include "measure/fold/fold.h"
 #include "session/activity.h"
 #include "session/backend.h"
+#include "session/session.h"
 
 /* Under the drain lock. */
 static bool windowed, armed;
 static pki_cupti_counts counts;
 static uint64_t refused_before, finalised_for, given_for;
 static enum { SILENT, BEGUN, MEASURES, MEASURED } emitted;
-static bool described;
+static bool described; /* by who asks */
 
 static void forget(const pki_config *config, bool listed)
 {
@@ -157,12 +158,38 @@ static void read_buffers(bool last)
 
 static void collect(void)
 {
-    if (!described && counts.records) {
-        pki_cupti_describe_devices();
-        described = true;
-    }
     read_buffers(false);
 }
+
+static bool has_records(void)
+{
+    pthread_mutex_lock(&pki_drain_lock);
+    bool any = counts.records > 0;
+    pthread_mutex_unlock(&pki_drain_lock);
+    return any;
+}
+
+/* ---- without the drain lock ---- */
+
+/* A killed run's trace has them, too. */
+static void ask(void)
+{
+    if (described || !has_records())
+        return;
+    pki_cupti_describe_devices();
+    described = true;
+}
+
+static void halt(void)
+{
+    pthread_mutex_lock(&pki_drain_lock);
+    read_buffers(true);
+    pthread_mutex_unlock(&pki_drain_lock);
+    if (has_records())
+        pki_cupti_describe_devices();
+}
+
+/* ---- the end ---- */
 
 /* In the report, too: who has recorded nothing has not been within its steps. */
 static void sum_up(uint64_t dropped, uint64_t refused)
@@ -189,9 +216,6 @@ static void sum_up(uint64_t dropped, uint64_t refused)
 static void stop(void)
 {
     uint64_t dropped = pki_cupti_dropped(), refused = pki_cupti_buffers_refused() - refused_before;
-    read_buffers(true);
-    if (counts.records)
-        pki_cupti_describe_devices();
     if (pki_cupti_opened() || pki_cupti_memory_opened()) {
         pki_cupti_describe_counts(&counts, dropped, refused);
         sum_up(dropped, refused);
@@ -238,7 +262,9 @@ const pki_backend pki_backend_cupti = {
     .start = start,
     .requested = is_requested,
     .flush = pki_cupti_switch_flush,
+    .ask = ask,
     .collect = collect,
+    .halt = halt,
     .stop = stop,
     .after_fork = after_fork,
 };

@@ -216,7 +216,9 @@ void pki_cupti_describe_devices(void)
     }
     text[at++] = ']';
     text[at] = 0;
+    pthread_mutex_lock(&pki_drain_lock);
     pki_tail_set("deviceProperties", text);
+    pthread_mutex_unlock(&pki_drain_lock);
 }
 
 void pki_cupti_describe_counts(const pki_cupti_counts *c, uint64_t dropped, uint64_t refused)

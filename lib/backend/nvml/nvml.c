@@ -96,12 +96,6 @@ static void collect(void)
         i += samples[i].since ? load_of(&samples[i], count - i) : 1;
 }
 
-static void stop(void)
-{
-    pki_nvml_sampler_stop();
-    collect();
-}
-
 /* NVML's locks may be held by a thread that is not here. */
 static void after_fork(void)
 {
@@ -154,5 +148,6 @@ const pki_backend pki_backend_nvml = {.name = "nvml",
                                       .start = start,
                                       .collect = collect,
                                       .cpu = pki_nvml_sampler_cpu,
-                                      .stop = stop,
+                                      .halt = pki_nvml_sampler_stop,
+                                      .stop = collect,
                                       .after_fork = after_fork};

@@ -54,7 +54,8 @@ int pki_nvml_find(const pki_nvml *nvml, const pki_nvml_wish *wish, pki_nvml_visi
  * fails is tried again more and more rarely, and given up where NVML says that it will never work,
  * or after eight failures in a row.
  *
- * All functions but the thread's own are called under the session's drain lock, or by a probe. */
+ * All functions but the thread's own are called under the session's drain lock, in halt, or by a
+ * probe. */
 
 typedef struct pki_nvml_sample {
     pk_counter *counter;

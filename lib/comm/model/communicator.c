@@ -303,11 +303,11 @@ uint64_t pki_comm_whole(const pk_comm *comm, uint32_t low)
     return n > last ? n - ((uint64_t)1 << 32) : n;
 }
 
-static void raise_completed(pk_comm *comm, uint64_t n)
+static void raise_to(uint64_t *count, uint64_t n)
 {
-    uint64_t before = pki_load(&comm->completed);
-    while (before < n && !__atomic_compare_exchange_n(&comm->completed, &before, n, true,
-                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    uint64_t before = pki_load(count);
+    while (before < n && !__atomic_compare_exchange_n(count, &before, n, true, __ATOMIC_RELAXED,
+                                                      __ATOMIC_RELAXED))
         ;
 }
 
@@ -318,7 +318,7 @@ void pki_comm_complete(uint64_t what, uint64_t extra)
     if (!comm)
         return;
     if (pki_comm_in_flight(comm) > 1 || pki_load(&comm->given_up))
-        raise_completed(comm, pki_comm_whole(comm, f.sequence));
+        raise_to(&comm->completed, pki_comm_whole(comm, f.sequence));
     __atomic_sub_fetch(&comm->flow, PKI_COMM_FLYING, __ATOMIC_RELAXED);
 }
 
@@ -331,8 +331,7 @@ uint64_t pki_comm_oldest(const pk_comm *comm)
 
 void pki_comm_begun(pk_comm *comm, uint64_t sequence)
 {
-    if (pki_load(&comm->started) < sequence)
-        pki_store(&comm->started, sequence);
+    raise_to(&comm->started, sequence);
 }
 
 pki_comms_entry pki_comm_progress(const pk_comm *c)

@@ -44,7 +44,7 @@ pki_toll pki_toll_now(const pki_session *s)
 {
     pki_toll now = s->toll;
     now.process = pki_read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->start_cpu;
-    now.backends = pki_backends_cpu();
+    now.backends = pki_backends_cpu() + pki_load(&s->asked_cpu);
     now.readings = pki_services_spent();
     return now;
 }
@@ -225,13 +225,20 @@ static uint64_t usual_ns(const pki_session *s)
     return told ? IDLE_ROUND_NS : QUIET_ROUND_NS;
 }
 
+/* Who chooses captures says what is to be asked for. */
+static bool follows_devices(const pki_session *s)
+{
+    bool asks = pki_backends_asking();
+    return pki_backends_collecting() || (asks && (s->history || !pki_load(&s->asking)));
+}
+
 static uint64_t round_ns(const pki_session *s)
 {
     uint64_t ns = usual_ns(s);
     uint64_t wanted = __atomic_exchange_n(&within, 0u, __ATOMIC_RELAXED);
     ns = PKI_MIN(ns, (uint64_t)s->config.flush_ms * 1000000);
     ns = PKI_MIN(ns, clock_check_ns(s));
-    ns = pki_backends_collecting() ? PKI_MIN(ns, device_round_ns(s)) : ns;
+    ns = follows_devices(s) ? PKI_MIN(ns, device_round_ns(s)) : ns;
     return wanted ? PKI_MIN(ns, wanted) : ns;
 }
 
@@ -268,16 +275,24 @@ static void do_last_job(pki_session *s)
     pthread_mutex_unlock(&wake_lock);
 }
 
-/* Who shares its only processor with the program does not interrupt it. */
-static void set_affinity(const pki_session *s)
+/* Who shares its only processor with the program does not interrupt it. What cannot be is said of
+ * the collector, once. */
+static void set_affinity(const pki_session *s, bool says)
 {
     const pki_config *c = &s->config;
     cpu_set_t may;
-    if (c->collector_placed && sched_setaffinity(0, sizeof c->collector_cpus, &c->collector_cpus))
+    if (c->collector_placed && sched_setaffinity(0, sizeof c->collector_cpus, &c->collector_cpus) &&
+        says)
         pki_log(PK_LOG_WARNING, "collector_cpus: %s; the collector runs where the program does",
                 strerror(errno));
     if (sched_getaffinity(0, sizeof may, &may) == 0 && CPU_COUNT(&may) == 1)
         sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+}
+
+static void ask(void)
+{
+    pki_backends_flush(PKI_FLUSH_ROUND);
+    pki_backends_ask();
 }
 
 static void *collect(void *session)
@@ -285,11 +300,12 @@ static void *collect(void *session)
     pki_session *s = session;
     pki_inside_enter();
     prctl(PR_SET_NAME, "pk-collector", 0, 0, 0);
-    set_affinity(s);
+    set_affinity(s, true);
     pki_io_on_collector();
     while (sleep_a_round(s)) {
         pki_io_works();
-        pki_backends_flush(PKI_FLUSH_ROUND);
+        if (!pki_load(&s->asking))
+            ask();
         pthread_mutex_lock(&pki_drain_lock);
         pki_collect_check_clock(s, false);
         pki_backends_collect();
@@ -387,6 +403,68 @@ bool pki_collect_finish(pki_session *s, void (*job)(pki_session *), uint64_t pat
     return done;
 }
 
+/* ---- the asker: one thread that waits for drivers, so that the collector does not ---- */
+
+static pki_bell asker_bell;
+static uint64_t ask_within; /* as within */
+static bool asker_ends;
+
+void pki_asker_within(uint64_t ns)
+{
+    uint64_t wanted = pki_load(&ask_within);
+    if (!wanted || ns < wanted)
+        pki_store(&ask_within, ns);
+}
+
+static uint64_t pause_ns(const pki_session *s)
+{
+    uint64_t wanted = __atomic_exchange_n(&ask_within, 0u, __ATOMIC_RELAXED);
+    uint64_t ns = PKI_MIN(device_round_ns(s), (uint64_t)s->config.flush_ms * 1000000);
+    return wanted ? PKI_MIN(ns, wanted) : ns;
+}
+
+static void *ask_on(void *session)
+{
+    pki_session *s = session;
+    pki_inside_enter();
+    prctl(PR_SET_NAME, "pk-asker", 0, 0, 0);
+    set_affinity(s, false);
+    for (;;) {
+        pki_bell_sleep(&asker_bell, pki_monotonic_ns() + pause_ns(s));
+        if (pki_load_acquire(&asker_ends)) /* pairs with the release in pki_asker_stop */
+            return NULL;
+        ask();
+        pki_store(&s->asked_cpu, pki_read_clock(CLOCK_THREAD_CPUTIME_ID));
+    }
+}
+
+void pki_asker_start(pki_session *s)
+{
+    asker_bell = (pki_bell){0};
+    pki_store(&asker_ends, false);
+    if (!s->collecting || !pki_backends_asking())
+        return;
+    int error = pki_spawn(&s->asker, ask_on, s);
+    s->asker_runs = error == 0;
+    pki_store(&s->asking, error == 0);
+    if (error)
+        pki_log(
+            PK_LOG_WARNING,
+            "a thread to ask drivers: %s; the collector asks them, and takes nothing out of rings "
+            "meanwhile",
+            strerror(error));
+}
+
+void pki_asker_stop(pki_session *s)
+{
+    if (!s->asker_runs)
+        return;
+    s->asker_runs = false;
+    pki_store_release(&asker_ends, true); /* pairs with the acquire in ask_on */
+    pki_bell_ring(&asker_bell);
+    pthread_join(s->asker, NULL);
+}
+
 void pki_collect_after_fork(void)
 {
     pthread_mutex_init(&wake_lock, NULL);
@@ -394,4 +472,6 @@ void pki_collect_after_fork(void)
     pki_collector_bell = (pki_bell){0};
     on = false;
     last_job = NULL;
+    asker_bell = (pki_bell){0};
+    ask_within = 0;
 }

@@ -60,7 +60,20 @@ void pki_collect_check_clock(pki_session *session, bool now);
  * neither long nor waiting. Threads may follow each other faster than the collector is woken. */
 void pki_collect_ended(void);
 
-/* The next round begins within so many nanoseconds, once. By backends, in collect. */
+/* The next round begins within so many nanoseconds, once. In one. */
 void pki_collect_within(uint64_t ns);
+
+/* ---- the asker: one thread that waits for drivers, so that the collector does not ---- */
+
+/* Once the backends have started, if any has something to be asked. Without the thread the
+ * collector asks, between its rounds. */
+void pki_asker_start(pki_session *session);
+
+/* Waits until the thread has ended, which may be amid a call of the driver. Before the backends
+ * halt. */
+void pki_asker_stop(pki_session *session);
+
+/* The next time to ask is within so many nanoseconds, once. By who asks. */
+void pki_asker_within(uint64_t ns);
 
 void pki_collect_after_fork(void);
