@@ -140,6 +140,9 @@ typedef struct pki_comm_region_row {
 
 typedef struct pki_comm_summary {
     uint64_t unmeasured; /* operations missing in the rows for want of memory or room */
+    /* What NCCL told while its plugin's pool was full; those of them that are operations, which are
+     * in no row, unless a wrapper counts them. */
+    uint64_t dropped_events, dropped_operations;
     size_t comm_count, collective_count, region_count, slowest_count;
     pki_comm_row *comms;
     pki_operation_row *collectives; /* by communicator, operation and size */

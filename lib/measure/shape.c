@@ -74,7 +74,7 @@ static const pki_shape sequences = {SHAPE(pki_sequences, sequences_members)};
     ROWS(name, pki_comm_summary, m, n, of), .line = true, .lines = true
 
 static const pki_member comms_members[] = {
-    PLAIN(pki_comm_summary, unmeasured),
+    PLAINS(pki_comm_summary, unmeasured, dropped_events, dropped_operations),
     {COMM_ROWS("communicators", comms, comm_count, comm_shape)},
     {COMM_ROWS("collectives", collectives, collective_count, collective)},
     {COMM_ROWS("regions", regions, region_count, comm_region)},

@@ -171,6 +171,14 @@ void pki_activity_count_operation(const pki_timed_operation *operation, uint32_t
     pki_fold_unlock();
 }
 
+void pki_activity_dropped_operations(uint64_t events, uint64_t operations)
+{
+    pki_fold_lock();
+    if (pki_fold_now())
+        pki_comm_figures_set_dropped(pki_fold_now()->collectives, events, operations);
+    pki_fold_unlock();
+}
+
 static void fold_sample(pki_fold *fold, const pki_record *r, double value)
 {
     const pki_name *name = pki_name_at(pki_what_id(r->what));

@@ -32,6 +32,9 @@ void pki_activity_add(const pki_activity *activity);
  * pki_comm_figures_add_calls); comm and region are of lib/core. */
 void pki_activity_count_operation(const pki_timed_operation *operation, uint32_t calls);
 
+/* What a library told of operations and nobody had room for, in the session so far. */
+void pki_activity_dropped_operations(uint64_t events, uint64_t operations);
+
 /* Sources of what devices did. A step's figures are made once every source in use has delivered
  * all of it, so each says how far it is:
  *

@@ -317,6 +317,62 @@ static void too_many(void **state)
     json_decref(doc);
 }
 
+static const char *verdict_on_drops(const json_t *report)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(member(report, "verdicts"), i, row)
+    {
+        if (strcmp(json_string_value(member(row, "name")), "operations-dropped") == 0)
+            return json_string_value(member(row, "text"));
+    }
+    return NULL;
+}
+
+/* Operations that are under way all at once: who finds no room is missing, and that is said. */
+static void too_many_operations(void **state)
+{
+    static void *tasks[20000];
+    uint64_t made = 0;
+    (void)state;
+    for (unsigned i = 0; i < 20000; i++) {
+        tasks[i] = begin(world, .type = COLL, .func = "AllReduce", .count = 4,
+                         .element = "ncclFloat32", .algorithm = "RING", .protocol = "LL");
+        made += tasks[i] != NULL;
+    }
+    assert_in_range(made, 16384 - 64, 16384);
+    for (unsigned i = 0; i < 20000; i++)
+        end(tasks[i]);
+    json_decref(stop_session());
+    json_t *report = load_document(report_path);
+    const json_t *comm = member(report, "comm");
+    assert_int_equal(json_integer_value(member(comm, "dropped_operations")), 20000 - made);
+    assert_int_equal(json_integer_value(member(comm, "dropped_events")), 20000 - made);
+    assert_non_null(verdict_on_drops(report));
+    assert_non_null(strstr(verdict_on_drops(report), "of NCCL's operations"));
+    json_decref(report);
+}
+
+/* A rank that issues fewer than others, and groups that find no room: no operation is missing. */
+static void fewer_operations(void **state)
+{
+    static void *groups[20000];
+    (void)state;
+    for (unsigned i = 0; i < 20000; i++)
+        groups[i] = begin(world, .type = GROUP);
+    for (unsigned i = 0; i < 20000; i++)
+        end(groups[i]);
+    must(pk_flush() == PK_OK);
+    collective(world, "AllReduce", 1);
+    json_decref(stop_session());
+    json_t *report = load_document(report_path);
+    const json_t *comm = member(report, "comm");
+    assert_int_equal(json_integer_value(member(comm, "dropped_operations")), 0);
+    assert_in_range(json_integer_value(member(comm, "dropped_events")), 1, 20000 - 16000);
+    assert_null(verdict_on_drops(report));
+    json_decref(report);
+}
+
 /* Made twice, one never finalized, one aborted amid an operation. */
 static void untidy(void **state)
 {
@@ -400,6 +456,8 @@ static int run_streams(int argc, char **argv)
         with_world(unknown_types),
         with_world(threads),
         with_world(too_many),
+        with_world(too_many_operations),
+        with_world(fewer_operations),
         with_world(untidy),
         with_world(sessions),
         with_world(forks),

@@ -314,6 +314,12 @@ static void losses(void **state)
     s.activities.late = 1;
     assert_string_equal(names_of(&s), "device-records-late compute-bound");
     s = good_run();
+    s.comm.dropped_events = 7; /* details */
+    assert_string_equal(names_of(&s), "compute-bound");
+    s = good_run();
+    s.comm.dropped_operations = 3;
+    assert_string_equal(names_of(&s), "operations-dropped compute-bound");
+    s = good_run();
     s.counts.unwritten = 1;
     assert_string_equal(names_of(&s), "trace-incomplete compute-bound");
     s = good_run();

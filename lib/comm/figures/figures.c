@@ -396,6 +396,8 @@ bool pki_comm_figures_build_rows(const pki_comm_figures *c, pki_comm_facts_of *f
         return true;
     builder f = {.c = c, .facts = facts, .name = name, .user = user, .out = &out->comm};
     out->comm.unmeasured = c->unmeasured;
+    out->comm.dropped_events = c->dropped_events;
+    out->comm.dropped_operations = c->dropped_operations;
     bool built = build_comms(&f) && build_cells(&f) && build_slowest(&f) && build_partners(&f) &&
                  build_sequences(&f);
     free(f.row_of);
@@ -569,6 +571,14 @@ void pki_comm_figures_add(pki_comm_figures *c, const pki_timed_operation *op)
     bool chosen = pki_comm_sequences_add(&c->sequences, op);
     c->unmeasured += !(timed && rated && placed && paired && chosen);
     insert_if_slow(c, op);
+}
+
+void pki_comm_figures_set_dropped(pki_comm_figures *c, uint64_t events, uint64_t operations)
+{
+    if (!c)
+        return;
+    c->dropped_events = events;
+    c->dropped_operations = operations;
 }
 
 void pki_comm_figures_add_calls(pki_comm_figures *c, const pki_timed_operation *op, uint32_t calls)

@@ -59,6 +59,9 @@ void pki_comm_figures_destroy(pki_comm_figures *c);
 
 void pki_comm_figures_add(pki_comm_figures *c, const pki_timed_operation *op);
 
+/* So far, of what a library tells: events that there was no room for, and operations among them. */
+void pki_comm_figures_set_dropped(pki_comm_figures *c, uint64_t events, uint64_t operations);
+
 /* So many alike, one behind the other; the sequence number is the last one's. */
 void pki_comm_figures_add_calls(pki_comm_figures *c, const pki_timed_operation *op, uint32_t calls);
 
@@ -180,7 +183,7 @@ typedef struct pki_comm_cell {
 } pki_comm_cell;
 
 struct pki_comm_figures {
-    uint64_t unmeasured;
+    uint64_t unmeasured, dropped_events, dropped_operations;
     size_t comm_room;
     pki_comm_cell *comms; /* by index */
     size_t cell_count;

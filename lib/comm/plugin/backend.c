@@ -9,6 +9,7 @@
 #include "backend/shim.h"
 #include "base/loader.h"
 #include "comm/plugin/plugin.h"
+#include "session/activity.h"
 
 /* ---- NCCL's words as numbers ---- */
 
@@ -545,7 +546,7 @@ static bool pki_nccl_make_discoverable(const pki_config *config, bool named, cha
 
 static char how[192]; /* NCCL finds us, or why not; of the last start */
 static bool started, backend_found;
-static uint64_t dropped, unknown, stale; /* before the session */
+static uint64_t dropped, dropped_operations, unknown, stale; /* before the session */
 
 static bool is_named(const char *list)
 {
@@ -573,10 +574,26 @@ static bool start(const pki_config *config)
     dropped = pki_load(&pki_nccl_lost.dropped);
     unknown = pki_load(&pki_nccl_lost.unknown);
     stale = pki_load(&pki_nccl_lost.stale);
+    dropped_operations = pki_load(&pki_nccl_lost.operations);
     pki_store(&pki_nccl_open.monotonic, config->monotonic);
     pki_store_release(&pki_nccl_open.recording, 1); /* pairs with the acquire of a start */
     mask_turn(true);
     return true;
+}
+
+/* Those that a wrapper counts are missing in the trace alone. */
+static void tell_of_losses(void)
+{
+    uint64_t events = pki_load(&pki_nccl_lost.dropped) - dropped;
+    uint64_t operations = pki_load(&pki_nccl_lost.operations) - dropped_operations;
+    if (events)
+        pki_activity_dropped_operations(events, pki_load(&pki_comms_wrapped) ? 0 : operations);
+}
+
+static void collect(void)
+{
+    pki_nccl_assemble_collect();
+    tell_of_losses();
 }
 
 static void stop(void)
@@ -584,6 +601,7 @@ static void stop(void)
     mask_turn(false);
     pki_store(&pki_nccl_open.recording, 0);
     pki_nccl_assemble_stop();
+    tell_of_losses();
 }
 
 static void after_fork(void)
@@ -649,6 +667,6 @@ const pki_backend pki_backend_nccl = {.name = "nccl",
                                       .by_default = true,
                                       .probe = probe,
                                       .start = start,
-                                      .collect = pki_nccl_assemble_collect,
+                                      .collect = collect,
                                       .stop = stop,
                                       .after_fork = after_fork};

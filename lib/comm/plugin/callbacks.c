@@ -273,12 +273,16 @@ static PKI_NOINLINE uint32_t read_tid(void)
     return own_tid;
 }
 
+#define OPERATIONS (PKI_NCCL_COLL | PKI_NCCL_P2P | PKI_NCCL_CE_COLL)
+
 /* What all descriptions begin with. */
 static pki_nccl_event *begin(uint64_t *handle, void *context, uint64_t type, void *parent)
 {
     pki_nccl_event *e = pki_nccl_claim(handle);
-    if (!e)
+    if (!e) {
+        pki_fetch_add(&pki_nccl_lost.operations, (type & OPERATIONS) != 0);
         return NULL;
+    }
     uint32_t tid = own_tid;
     e->start = pki_ticks(pki_nccl_open.monotonic);
     e->parent = (uint64_t)(uintptr_t)parent;

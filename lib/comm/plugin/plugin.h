@@ -96,6 +96,7 @@ typedef struct pki_nccl_gate {
 
 typedef struct pki_nccl_losses {
     uint64_t dropped, unknown, stale; /* no place; of an unknown type; stopped, but not open */
+    uint64_t operations;              /* of those dropped */
 } PKI_ALIGNED pki_nccl_losses;
 
 #define PKI_NCCL_NEAR __attribute__((visibility("hidden")))

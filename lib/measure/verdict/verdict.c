@@ -695,6 +695,30 @@ static bool pki_verdict_late(pki_summary *s, pki_sentence *words)
     return pki_verdict_add_sentence(words, s, "device-records-late", PKI_WARN, share, 0);
 }
 
+static uint64_t told_by_nccl(const pki_comm_summary *comm)
+{
+    uint64_t calls = 0;
+    for (size_t i = 0; i < comm->comm_count; i++)
+        if (strcmp(comm->comms[i].library, "NCCL") == 0)
+            calls += comm->comms[i].calls;
+    return calls;
+}
+
+static bool pki_verdict_operations_dropped(pki_summary *s, pki_sentence *words)
+{
+    uint64_t lost = s->comm.dropped_operations;
+    if (lost == 0)
+        return true;
+    double share = (double)lost / ((double)lost + (double)told_by_nccl(&s->comm));
+    pki_sentence_add(words,
+                     "%s of NCCL's operations (%s) are missing: the profiler plugin's room for what"
+                     " is under way was full. Their communicators' calls, bytes and times are too"
+                     " low. Without PK_NCCL_KERNEL_CH there is more room; libpk_nccl counts"
+                     " operations where they are called.",
+                     COUNT(lost), PERCENT(share));
+    return pki_verdict_add_sentence(words, s, "operations-dropped", PKI_WARN, share, 0);
+}
+
 static bool pki_verdict_unwritten(pki_summary *s, pki_sentence *words)
 {
     uint64_t lost = s->counts.unwritten;
@@ -883,6 +907,7 @@ static const struct {
     {pki_verdict_incomplete, PKI_STANDS},
     {pki_verdict_dropped, PKI_STANDS},
     {pki_verdict_late, PKI_STANDS},
+    {pki_verdict_operations_dropped, PKI_STANDS},
     {pki_verdict_unwritten, PKI_STANDS},
     {pki_verdict_two_perfkits, PKI_STANDS},
     {pki_verdict_not_finite, PKI_STANDS},

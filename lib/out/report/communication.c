@@ -444,6 +444,11 @@ void pki_report_comm(const pki_summary *summary, FILE *file)
                                " computation on a GPU stands above, under that GPU.");
     communication_put_regions(s, file);
     put_slowest(s, file);
+    if (s->dropped_events)
+        pki_report_print(file,
+                         "%s events of NCCL's found no room, %s of them operations that are missing"
+                         " here; others miss details",
+                         COUNT(s->dropped_events), COUNT(s->dropped_operations));
     if (s->unmeasured)
         pki_report_print(file,
                          "%s operations are missing here: no memory, or too many sorts of them",
