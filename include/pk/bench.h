@@ -24,14 +24,15 @@
  * How it measures. A *sample* times so many iterations at once that clock and harness are below a
  * thousandth of it. What they certainly cost beside the work is subtracted and stated. Samples are
  * taken until the confidence interval of their median is narrow enough, within bounds of time and
- * number (all are options). All samples are kept. The benchmarks of a program take turns, in an
- * order drawn anew each round, so a change on the machine changes all of them alike.
- * docs/internals/bench.md says how exact this is, and what the files hold.
+ * number (all are options). All samples are kept, but for a GPU's at another clock. The benchmarks
+ * of a program take turns, in an order drawn anew each round, so a change on the machine changes
+ * all of them alike. docs/internals/bench.md says how exact this is, and what the files hold.
  *
  * On a GPU (PK_BENCH_CLOCK_GPU; the body launches into options->stream and does not wait). The
  * stream is held back while a sample's launches are queued (cuStreamWaitValue32 on a word of host
  * memory, no kernel) and released after the last one: so a kernel shorter than its launch is
- * measured by itself, between two events around all launches of the sample. The host's time for the
+ * measured without the launch, between two events around all launches of the sample. Its figure
+ * holds the device's own gap from one kernel to the next. The host's time for the
  * same loop is what launching costs, and the result says which of the two is longer. A queue has
  * about 1024 entries; a sample has 512 iterations at most. A watchdog releases the stream after 250
  * ms: if the queue was full, samples become shorter; if the body waits for the device, its launches
@@ -40,9 +41,11 @@
  * wait for the device.
  *     Warm-up lasts until the SM clock (NVML) has not risen by 1 % for 100 ms; without NVML, 200
  * ms; max_warmup at most. While it is measured the clock, and what holds it down, are read every 10
- * ms between samples; samples between two readings of which either shows a clock held down are
- * marked; they stay in the figures. perfkit never changes a GPU's settings. `cold` fills twice the
- * size of the L2 cache (CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) in the stream before each iteration,
+ * ms between samples. Samples between two readings of which either shows a clock held down, or
+ * another clock than most samples have (by 2 %), are left out, and the note says how many; where
+ * less than half would remain all are kept, and those that were held down are marked. A clock that
+ * NVML does not tell leaves none out. perfkit never changes a GPU's settings. `cold` fills twice
+ * the size of the L2 cache (CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) in the stream before each iteration,
  * outside its time.
  *     None of this has been seen on a real GPU yet (docs/gpu-results.md).
  *
@@ -55,7 +58,7 @@
  * Failure: a status, and a sentence in pk_error_message(). The result says in words what is not
  *          available (counters, a GPU); nothing is guessed. Only pk_bench_main prints, since it is
  *          asked to.
- * Cost:    the time limits below, and 32 bytes per sample; on a GPU 41, a thread that sleeps, 4
+ * Cost:    the time limits below, and 32 bytes per sample; on a GPU 49, a thread that sleeps, 4
  *          bytes of pinned memory, and for `cold` twice the L2 cache of the device's memory.
  * Units:   times are in ns throughout, sizes in bytes.
  * Linking: libpkbench, beside libpk: $(pkg-config --cflags --libs pk-bench). A program that is only
@@ -229,8 +232,9 @@ typedef struct pk_bench_result {
     uint32_t bound;  /* a pk_bench_bound */
     uint32_t clock_low_mhz, clock_high_mhz; /* of the device's processors while it was measured; 0:
                                                nobody tells (no NVML) */
-    uint64_t throttled;                     /* samples that are marked so */
-    uint8_t *marks; /* of each sample: bits of pk_bench_mark; NULL: not of a GPU */
+    uint64_t throttled; /* samples that were taken while it was held down: left out; where that
+                           would be more than half of them, marked */
+    uint8_t *marks;     /* of each sample: bits of pk_bench_mark; NULL: not of a GPU */
 } pk_bench_result;
 
 /* What a result begins as: `pk_bench_result r = PK_BENCH_RESULT;` */

@@ -157,10 +157,11 @@ void pki_bench_case_finish(pki_bench_case *c)
     free(c->at);
     free(c->overhead);
     free(c->launch);
+    free(c->mhz);
     free(c->marks);
     for (unsigned i = 0; i < c->series_count; i++)
         free(c->series[i].values);
-    c->time = c->cpu = c->at = c->overhead = c->launch = NULL;
+    c->time = c->cpu = c->at = c->overhead = c->launch = c->mhz = NULL;
     c->marks = NULL;
     c->count = c->room = 0;
     c->series_count = 0;
@@ -312,7 +313,7 @@ static bool make_room_for_device(pki_bench_case *c, size_t room)
 {
     uint8_t *marks = realloc(c->marks, room);
     c->marks = marks ? marks : c->marks;
-    return marks && grow(&c->launch, room);
+    return marks && grow(&c->launch, room) && grow(&c->mhz, room);
 }
 
 static bool make_room_for_one(pki_bench_case *c)
@@ -342,6 +343,7 @@ static void store(pki_bench_case *c, const pki_bench_sample *sample, uint64_t be
     if (c->timer) {
         c->launch[c->count] = sample->wall / n;
         c->marks[c->count] = 0;
+        c->mhz[c->count] = PKI_BENCH_CLOCK_UNKNOWN;
     }
     pki_bench_figures_record(c, sample);
     c->count++;

@@ -91,6 +91,7 @@ typedef struct pki_bench_case {
     double *time, *cpu, *at; /* per iteration; the last: ns since first_at */
     double *overhead;        /* per iteration: what was subtracted for `time` */
     double *launch;          /* per iteration: the loop's wall time, with a device */
+    double *mhz;             /* the device's clock in each sample (bench/counters.h) */
     uint8_t *marks;          /* PK_BENCH_MARK_... of each sample */
     size_t count, room;
     uint64_t first_at, spent; /* ns, spent with the untimed parts of samples */

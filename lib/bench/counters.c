@@ -2,6 +2,7 @@
 
 #include <pk/bench.h>
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "base/compiler.h"
 #include "bench/case.h"
 #include "bench/device.h"
+#include "bench/stats/samples.h"
 
 /* ---- the clocks that benchmarks are timed by ---- */
 
@@ -72,29 +74,42 @@ static void mark(pki_bench_case *c)
     c->result.throttled += c->count - clocks->first;
 }
 
+static bool is_same(double a, double b)
+{
+    return fabs(a - b) <= PKI_BENCH_CLOCKS_SAME * PKI_MAX(a, b);
+}
+
+static double clock_between(unsigned before, unsigned after)
+{
+    if (!before || !after)
+        return PKI_BENCH_CLOCK_UNKNOWN;
+    return is_same(before, after) ? PKI_MIN(before, after) : PKI_BENCH_CLOCK_CHANGED;
+}
+
 /* Samples since the last reading lie between two; both judge them. */
 static void check(pki_bench_case *c)
 {
     pki_bench_clocks *clocks = &c->clocks;
-    pki_bench_health health;
-    if (!read_now(c, &health))
-        return;
-    bool held = *health.held_down != 0;
-    if (held || clocks->held)
+    pki_bench_health health = {.mhz = 0};
+    bool told = read_now(c, &health), held = told && *health.held_down != 0;
+    if (held || (told && clocks->held))
         mark(c);
     if (held)
         memcpy(clocks->why, health.held_down, sizeof clocks->why);
+    for (size_t i = clocks->first; i < c->count; i++)
+        c->mhz[i] = clock_between(clocks->last, health.mhz);
     if (health.mhz) {
         clocks->low = clocks->low ? PKI_MIN(clocks->low, health.mhz) : health.mhz;
         clocks->high = PKI_MAX(clocks->high, health.mhz);
     }
+    clocks->last = health.mhz;
     clocks->held = held;
     clocks->first = c->count;
 }
 
 void pki_bench_clocks_start(pki_bench_case *c)
 {
-    c->clocks.low = c->clocks.high = 0;
+    c->clocks.low = c->clocks.high = c->clocks.last = 0;
     c->clocks.held = false;
     c->clocks.first = c->count;
     c->clocks.why[0] = 0;
@@ -108,23 +123,106 @@ void pki_bench_clocks_check(pki_bench_case *c)
         check(c);
 }
 
-#define CHANGE 0.02
+/* ---- samples at other clocks are left out ---- */
+
+/* The median of those that are known; 0: none is, or there is no memory. */
+static double usual_clock(const pki_bench_case *c)
+{
+    double *known = malloc(PKI_MAX(c->count, (size_t)1) * sizeof *known);
+    size_t n = 0;
+    for (size_t i = 0; known && i < c->count; i++)
+        if (c->mhz[i] > 0)
+            known[n++] = c->mhz[i];
+    double usual = n ? pki_samples_select_median(known, n) : 0;
+    free(known);
+    return usual;
+}
+
+static bool is_at(const pki_bench_case *c, size_t i, double usual)
+{
+    bool other = c->mhz[i] > 0 && usual > 0 && !is_same(c->mhz[i], usual);
+    return !(c->marks[i] & PK_BENCH_MARK_THROTTLED) && c->mhz[i] >= 0 && !other;
+}
+
+static void keep(pki_bench_case *c, size_t from, size_t to)
+{
+    c->time[to] = c->time[from];
+    c->cpu[to] = c->cpu[from];
+    c->at[to] = c->at[from];
+    c->overhead[to] = c->overhead[from];
+    c->launch[to] = c->launch[from];
+    c->mhz[to] = c->mhz[from];
+    c->marks[to] = c->marks[from];
+    for (unsigned s = 0; s < c->series_count; s++)
+        if (from < c->series[s].count)
+            c->series[s].values[to] = c->series[s].values[from];
+}
+
+/* A figure that not every sample has had stays whole: nobody knows whose its values are. */
+static bool series_are_whole(const pki_bench_case *c)
+{
+    for (unsigned s = 0; s < c->series_count; s++)
+        if (c->series[s].count != c->count)
+            return false;
+    return true;
+}
+
+/* How many. */
+static size_t leave_out(pki_bench_case *c, double usual)
+{
+    size_t all = c->count, kept = 0;
+    for (size_t i = 0; i < all; i++)
+        kept += is_at(c, i, usual);
+    if (kept == all || kept * 2 < all || kept < 2 || !series_are_whole(c))
+        return 0;
+    kept = 0;
+    for (size_t i = 0; i < all; i++)
+        if (is_at(c, i, usual))
+            keep(c, i, kept++);
+    c->count = kept;
+    for (unsigned s = 0; s < c->series_count; s++)
+        c->series[s].count = kept;
+    return all - kept;
+}
+
+/* Of what is kept. */
+static void note_range(pki_bench_case *c, size_t out)
+{
+    pki_bench_clocks *clocks = &c->clocks;
+    for (size_t i = 0; i < c->count && out; i++) {
+        unsigned mhz = (unsigned)PKI_MAX(c->mhz[i], 0);
+        clocks->low = i ? PKI_MIN(clocks->low, mhz) : mhz;
+        clocks->high = i ? PKI_MAX(clocks->high, mhz) : mhz;
+    }
+    c->result.clock_low_mhz = clocks->low;
+    c->result.clock_high_mhz = clocks->high;
+}
 
 void pki_bench_clocks_finish(pki_bench_case *c)
 {
-    pki_bench_clocks *clocks = &c->clocks;
     char text[160] = "";
     check(c);
-    c->result.clock_low_mhz = clocks->low;
-    c->result.clock_high_mhz = clocks->high;
-    if (c->result.throttled)
+    size_t all = c->count;
+    double usual = usual_clock(c);
+    size_t out = leave_out(c, usual);
+    pk_bench_result *r = &c->result;
+    note_range(c, out);
+    if (out && r->throttled)
+        snprintf(text, sizeof text,
+                 "%zu of %zu samples are left out: the GPU's clock was held down (%.70s)", out, all,
+                 c->clocks.why);
+    else if (out)
+        snprintf(text, sizeof text,
+                 "%zu of %zu samples are left out: the GPU's clock was not at %.0f MHz", out, all,
+                 usual);
+    else if (r->throttled)
         snprintf(text, sizeof text,
                  "throttled: in %zu of %zu samples the GPU's clock was held "
                  "down (%.70s)",
-                 (size_t)c->result.throttled, c->count, clocks->why);
-    else if (clocks->high - clocks->low > CHANGE * clocks->high)
+                 (size_t)r->throttled, all, c->clocks.why);
+    else if (!is_same(r->clock_low_mhz, r->clock_high_mhz))
         snprintf(text, sizeof text, "the GPU's clock went between %u and %u MHz meanwhile",
-                 clocks->low, clocks->high);
+                 r->clock_low_mhz, r->clock_high_mhz);
     pki_bench_case_note(c, text);
 }
 

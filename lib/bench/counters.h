@@ -26,20 +26,29 @@ extern const pki_bench_clock pki_bench_system_clock;
 /* An idle device clocks down and takes some time under load to come up again, so a benchmark is
  * warm when the clock does not rise any more; where it is unknown, after PKI_BENCH_CLOCKS_BLIND.
  * While it is measured, the clock and what holds it down are read between samples, every
- * PKI_BENCH_CLOCKS_EVERY. A stretch between two readings counts as throttled if either of them says
- * that something held the clock down; its samples are marked, and kept. Nothing is ever set. */
+ * PKI_BENCH_CLOCKS_EVERY, and each sample has the clock of the stretch that it lies in. A stretch
+ * between two readings counts as throttled if either of them says that something held the clock
+ * down. In the end samples are left out that were throttled, whose stretch had two clocks, or
+ * another one than the median of all: what remains was measured at one clock. If that would leave
+ * less than half of them, all are kept, and marked. A clock that nobody tells leaves none out.
+ * Nothing is ever set. */
 
 #define PKI_BENCH_CLOCKS_EVERY 10000000u  /* ns */
 #define PKI_BENCH_CLOCKS_STILL 100000000u /* ns for which it must not have risen... */
 #define PKI_BENCH_CLOCKS_RISE 0.01        /* ...by more than this */
 #define PKI_BENCH_CLOCKS_BLIND 200000000u /* ns of warm-up if the clock is not known */
+#define PKI_BENCH_CLOCKS_SAME 0.02        /* clocks no further apart are one */
+
+#define PKI_BENCH_CLOCK_UNKNOWN 0.0
+#define PKI_BENCH_CLOCK_CHANGED (-1.0) /* it was not the same at both ends */
 
 struct pki_bench_case;
 
 typedef struct pki_bench_clocks {
     bool looked, held;       /* ever; at the last reading */
     uint64_t read, rose;     /* when it was read last, when it rose last */
-    unsigned top, low, high; /* MHz: of the warm-up; of the measurement */
+    unsigned top, low, high; /* MHz: of the warm-up; of all readings of the measurement */
+    unsigned last;           /* at the last of them */
     size_t first;            /* sample behind the last reading */
     char why[128];
 } pki_bench_clocks;

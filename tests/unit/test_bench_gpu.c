@@ -720,29 +720,131 @@ static void power_cap(void)
     fake_set(kernel_clock_nvml->device[0].sm_mhz, hot ? 1410 : 1980);
 }
 
-static void throttled_samples_are_marked(void **state)
+/* Also those of the stretches in which it goes down and comes up. */
+static void expect_none_in(const pk_bench_result *r, double from, double to)
+{
+    double first = 1e9 + (double)r->warmup_time;
+    for (uint64_t i = 0; i < r->count; i++)
+        if (first + r->at[i] >= from && first + r->at[i] < to)
+            fail_msg("sample %zu is of a moment at which the clock was another", (size_t)i);
+}
+
+static const struct pk_bench_options of_a_second = {.min_time = 1000000000, .max_time = 1000000000};
+
+static void expect_note(const pk_bench_result *r, const char *words)
+{
+    if (!strstr(r->note, words))
+        fail_msg("\"%s\" does not say \"%s\"", r->note, words);
+}
+
+static void throttled_samples_are_left_out(void **state)
 {
     (void)state;
     as_time_passes = power_cap;
-    struct pk_bench_options o = {.min_time = 1000000000, .max_time = 1000000000};
-    pk_bench_result r = run_with(o, 5000, 20000);
+    pk_bench_result r = run_with(of_a_second, 5000, 20000);
+    expect_none_in(&r, HOT_FROM, HOT_TO);
+    assert_true(r.throttled > 0);
+    for (uint64_t i = 0; i < r.count; i++)
+        assert_int_equal(r.marks[i], 0);
+    assert_int_equal(r.clock_low_mhz, 1980);
+    assert_int_equal(r.clock_high_mhz, 1980);
+    expect_note(&r, "samples are left out: the GPU's clock was held down (the power cap)");
+    pk_bench_result_release(&r);
+}
+
+/* Nobody says why; kernels take as many cycles. */
+static void clock_dips(void)
+{
+    bool low = script.now >= HOT_FROM && script.now < HOT_TO;
+    unsigned mhz = low ? 1410 : 1980;
+    fake_set(kernel_clock_nvml->device[0].sm_mhz, mhz);
+    kernel.ns = 1980u * 10000 / mhz;
+}
+
+static void samples_at_another_clock_are_left_out(void **state)
+{
+    (void)state;
+    as_time_passes = clock_dips;
+    kernel_clock_nvml->device[0].codes[FAKE_REASONS] = 3; /* not supported */
+    pk_bench_result r = run_with(of_a_second, 5000, 10000);
+    expect_none_in(&r, HOT_FROM, HOT_TO);
+    close_to(r.max, 10000, 25);
+    assert_int_equal(r.throttled, 0);
+    assert_int_equal(r.clock_low_mhz, 1980);
+    assert_int_equal(r.clock_high_mhz, 1980);
+    expect_note(&r, "samples are left out: the GPU's clock was not at 1980 MHz");
+    pk_bench_result_release(&r);
+}
+
+/* Then nobody knows at which clock they were: all are kept. */
+static void a_clock_that_is_refused_leaves_nothing_out(void **state)
+{
+    (void)state;
+    as_time_passes = clock_dips;
+    kernel_clock_nvml->device[0].codes[FAKE_SM_CLOCK] = 4; /* no permission */
+    pk_bench_result r = run_with(of_a_second, 5000, 10000);
+    close_to(r.max, 14042, 60);
+    close_to(r.median, 10000, 25);
+    assert_int_equal(r.clock_high_mhz, 0);
+    assert_string_equal(r.note, "");
+    pk_bench_result_release(&r);
+}
+
+#define REFUSED_FROM 1400e6
+#define REFUSED_TO 1450e6
+
+/* For a moment: what lies beside it is judged by what the clock is then. */
+static void clock_refused_for_a_moment(void)
+{
+    bool refused = script.now >= REFUSED_FROM && script.now < REFUSED_TO;
+    fake_set(kernel_clock_nvml->device[0].codes[FAKE_SM_CLOCK], refused ? 4 : 0);
+    clock_dips();
+}
+
+static void a_clock_that_is_refused_for_a_moment(void **state)
+{
+    (void)state;
+    as_time_passes = clock_refused_for_a_moment;
+    pk_bench_result r = run_with(of_a_second, 5000, 10000);
+    uint64_t within = 0;
+    double first = 1e9 + (double)r.warmup_time;
+    for (uint64_t i = 0; i < r.count; i++)
+        within += first + r.at[i] >= REFUSED_FROM && first + r.at[i] < REFUSED_TO;
+    expect_none_in(&r, HOT_FROM, HOT_TO);
+    assert_true(within > 0);
+    expect_note(&r, "the GPU's clock was not at 1980 MHz");
+    pk_bench_result_release(&r);
+}
+
+/* Of a device that is held down for most of it there would be little left. */
+static void power_cap_for_long(void)
+{
+    bool hot = script.now >= HOT_FROM;
+    fake_set(kernel_clock_nvml->device[0].reasons, hot ? 0x4 : 0);
+    fake_set(kernel_clock_nvml->device[0].sm_mhz, hot ? 1410 : 1980);
+}
+
+static void most_of_the_time_throttled(void **state)
+{
+    (void)state;
+    as_time_passes = power_cap_for_long;
+    pk_bench_result r = run_with(of_a_second, 5000, 20000);
     uint64_t marked = 0;
     double first = 1e9 + (double)r.warmup_time;
     for (uint64_t i = 0; i < r.count; i++) {
         double at = first + r.at[i], far = PKI_BENCH_CLOCKS_EVERY + 1e6;
         bool mark = r.marks[i] & PK_BENCH_MARK_THROTTLED;
         marked += mark;
-        if (at >= HOT_FROM && at < HOT_TO)
+        if (at >= HOT_FROM)
             assert_true(mark);
-        if (at < HOT_FROM - far || at > HOT_TO + far)
+        if (at < HOT_FROM - far)
             assert_false(mark);
     }
     assert_true(marked > 0 && marked < r.count);
     assert_int_equal(r.throttled, marked);
     assert_int_equal(r.clock_low_mhz, 1410);
     assert_int_equal(r.clock_high_mhz, 1980);
-    if (!strstr(r.note, "the GPU's clock was held down (the power cap)"))
-        fail_msg("%s", r.note);
+    expect_note(&r, "the GPU's clock was held down (the power cap)");
     pk_bench_result_release(&r);
 }
 
@@ -752,7 +854,11 @@ static const struct CMUnitTest bench_gpu_clocks_tests[] = {
     TEST(the_stop_rule_is_the_processor_s),
     TEST(warm_when_the_clock_has_risen),
     TEST(warm_by_time_without_nvml),
-    TEST(throttled_samples_are_marked),
+    TEST(throttled_samples_are_left_out),
+    TEST(samples_at_another_clock_are_left_out),
+    TEST(a_clock_that_is_refused_leaves_nothing_out),
+    TEST(a_clock_that_is_refused_for_a_moment),
+    TEST(most_of_the_time_throttled),
 };
 
 static int run_bench_gpu_clocks(int argc, char **argv)
