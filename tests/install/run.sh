@@ -275,7 +275,8 @@ source_hash = $(sha256sum perfkit.tar.gz | cut -d ' ' -f 1)
 dependency_names = pk, pk-bench
 END
     cp "$here/subproject/meson.build" "$here/bench.c" "$here/consumer.c" consumer/
-    meson setup made consumer --wrap-mode=forcefallback --buildtype=plain --prefix="$folder/prefix" >log 2>&1 ||
+    meson setup made consumer --wrap-mode=forcefallback --buildtype=plain --prefix="$folder/prefix" \
+        -Dperfkit:mpi=disabled -Dperfkit:nccl=disabled >log 2>&1 ||
         { cat log; return 1; }
     meson compile -C made >log 2>&1 || { cat log; return 1; }
     for kind in static shared default; do
@@ -379,7 +380,7 @@ with pk.region("work"):
 pk.stop()
 assert pk.counts().recorded == 1
 END
-    for file in headers shared cmake mpi bench static; do "run_$file"; done
+    for file in shared cmake static; do "run_$file"; done # the others are of what is installed from the build
 }
 
 # With musl's C library: no zlib and jansson there, and so no pk. Debian has the kernel's headers elsewhere.
