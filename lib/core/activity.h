@@ -23,6 +23,7 @@ typedef enum pki_activity_kind {
     PKI_ACTIVITY_OPERATION, /* a communicator's operation; with a device: on that stream of it */
     PKI_ACTIVITY_RANGE,     /* a range of some other library */
     PKI_ACTIVITY_EVENT,     /* an event that a call recorded on a stream; no time */
+    PKI_ACTIVITY_STATE,     /* a thread had no processor; in captures only */
     PKI_ACTIVITY_KINDS
 } pki_activity_kind;
 

@@ -185,6 +185,13 @@ typedef struct pki_io_beside {
     bool telling;   /* by enough to be worth a line */
 } pki_io_beside;
 
+/* How long its thread could have gone on and had no processor, where only this is known, and not in
+ * which regions. */
+typedef struct pki_unplaced {
+    uint64_t ready; /* ns in the step, about; 0: none, or the paths have it */
+    double usual;   /* in a usual one, the median */
+} pki_unplaced;
+
 /* A step of a trace beside usual ones like it. */
 typedef struct pki_beside {
     uint64_t took; /* 0: there is nothing to set beside each other */
@@ -194,6 +201,7 @@ typedef struct pki_beside {
     uint64_t usual_count;
     bool same_kind; /* as pk_step_kind has announced them; else there were none, and it is others */
     size_t path_count;
+    pki_unplaced unplaced;
     size_t io_count; /* 0: nothing is known of it */
     pki_io_beside *io;
     pki_path_row *paths; /* the stepping thread's first, by how much they differ from the usual */

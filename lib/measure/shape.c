@@ -629,8 +629,12 @@ static const pki_member io_beside_members[] = {
 };
 static const pki_shape io_beside = {SHAPE(pki_io_beside, io_beside_members)};
 
+static const pki_member unplaced_members[] = {PLAINS(pki_unplaced, ready, usual)};
+static const pki_shape unplaced = {SHAPE(pki_unplaced, unplaced_members)};
+
 static const pki_member beside_members[] = {
     PLAINS(pki_beside, took, step, usual, usual_step, usual_count, same_kind),
+    {OPTIONAL(pki_beside, unplaced, unplaced)},
     {ROWS("io", pki_beside, io, io_count, io_beside), .optional = true},
     {ROWS("paths", pki_beside, paths, path_count, path), .lines = true},
 };

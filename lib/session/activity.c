@@ -97,6 +97,12 @@ static uint32_t make_track(const pki_track *t)
     return track_count;
 }
 
+uint32_t pki_track_unwritten(const pki_track *t)
+{
+    uint32_t id = find(t->pid, t->tid);
+    return id ? id : make_track(t);
+}
+
 uint32_t pki_track_add(const pki_track *t)
 {
     pki_session *s = &pki_the_session;

@@ -17,6 +17,9 @@
  * memory. Names are copied, and those of the first call stay. */
 uint32_t pki_track_add(const pki_track *track);
 
+/* The same, but not named in the trace: what is on it goes to the history alone. */
+uint32_t pki_track_unwritten(const pki_track *track);
+
 /* pid of a device's tracks: beyond every process's, and another one in each process. */
 uint32_t pki_track_device_pid(uint32_t device);
 

@@ -72,6 +72,7 @@ typedef struct pki_session {
     pthread_t collector;
     bool collecting;
     bool stopping;    /* under the wake lock */
+    uint64_t due;     /* it was to wake then, CLOCK_MONOTONIC, ns; 0: not known */
     uint32_t fullest; /* most records that the last round found in one ring */
     bool growing;     /* a ring that is used has pages that nobody has touched yet */
     uint64_t arena_checked;

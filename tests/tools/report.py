@@ -13,7 +13,7 @@ import termios
 import unittest
 
 import traces
-from traces import MS, InFolder, capture, io_reading, loop
+from traces import LOADER, PID, us, MS, InFolder, capture, io_reading, loop
 
 CASES = sys.argv[1].split(",")
 PK, GOLDEN = sys.argv[2:4]
@@ -631,6 +631,51 @@ class SlowStep(InFolder):
         self.assertEqual(elsewhere["GPU 0", "gemm"], (MS, MS))
         # What reaches beyond the step counts as far as it is in it.
         self.assertEqual(elsewhere["4242/4260", "monitor"], (beside["took"], beside["usual"]))
+
+    # ---- when the thread that makes steps had no processor ----
+
+    def with_states(self, *states):
+        """Step 41 loads for 43 ms, and was off: (name, from and until in ns of it, more arguments)."""
+        events, rows = loop([2 * MS, 2 * MS, 2 * MS, 43 * MS])
+        for name, start, end, more in states:
+            args = json.dumps({"thread": PID} | more, separators=(",", ":"))
+            start += rows[3]["start_ns"]
+            events.append(f'{{"ph":"X","cat":"thread_state","name":"{name}","pid":{PID},"tid":1079000000,"ts":{us(start)},'
+                          f'"dur":{us(end + rows[3]["start_ns"] - start)},"args":{args}}}')
+        path = self.file(capture(events, rows))
+        beside = json.loads(self.report("--json", path))["beside"]
+        own = {row["path"]: row["self"] for row in beside["paths"] if not row["where"]}
+        self.assertEqual(sum(own.values()), beside["took"])
+        return own, beside, " ".join(self.report(path).split())
+
+    def test_without_a_processor_no_region_is_blamed(self):
+        own, _, text = self.with_states(("no processor", MS, 31 * MS, {}), ("no processor", 32 * MS, 42 * MS, {}))
+        self.assertEqual((own["(no processor)"], own["load"]), (40 * MS, 3 * MS))
+        self.assertIn("No processor for 40.0 ms of the 53.7 ms, though its thread could have run: others had it. "
+                      "What the program itself did took 13.7 ms, usually 12.7 ms. (no processor) +40.0 ms;", text)
+
+    def test_stopped(self):
+        own, _, text = self.with_states(("stopped", 2 * MS, 42 * MS, {}))
+        self.assertEqual((own["(stopped)"], own["load"]), (40 * MS, 3 * MS))
+        self.assertIn("The process was stopped or frozen for 40.0 ms of the 53.7 ms", text)
+
+    def test_clocks_a_little_apart(self):
+        """The kernel's end of it is a microsecond behind the region's, whose end the thread saw when it was back."""
+        own, _, _ = self.with_states(("no processor", 3 * MS, 43 * MS + 1000, {}))
+        self.assertEqual((own["(no processor)"], own["load"], own["forward > attention"]), (40 * MS, 3 * MS, 6 * MS))
+
+    def test_what_is_no_reason(self):
+        """What it waits for is the region's; another thread's processor is not this one's."""
+        own, _, text = self.with_states(("blocked", MS, 42 * MS, {}), ("no processor", MS, 42 * MS, {"thread": LOADER}))
+        self.assertEqual(own["load"], 43 * MS)
+        self.assertNotIn("rocessor", text.split("THE CAPTURED")[0])
+
+    def test_how_long_but_not_where(self):
+        own, beside, text = self.with_states(("no processor", -10 * MS, 90 * MS, {"off_ns": 50 * MS}))
+        self.assertEqual(own["load"], 43 * MS)
+        self.assertAlmostEqual(beside["unplaced"]["ready"], 26.85 * MS, delta=0.05 * MS)
+        self.assertIn("No processor for about 26.9 ms of the 53.7 ms (usually 0 ns)", text)
+        self.assertIn("In which regions is not known", text)
 
     def with_readings(self, loads, readings):
         events, rows = loop(loads)

@@ -248,6 +248,30 @@ static void files_fill(const slices *s, pki_beside *out)
     }
 }
 
+/* ---- what is known of a step's processor, and not of which of its regions ---- */
+
+static uint64_t unplaced_in(const slices *s, const step_seen *step)
+{
+    double sum = 0;
+    for (size_t i = 0; i < s->state_count; i++) {
+        const state_seen *at = &s->states[i];
+        uint64_t from = PKI_MAX(at->start, step->start), until = PKI_MIN(at->end, step->end);
+        if (at->off < at->end - at->start && from < until)
+            sum += (double)at->off * (double)(until - from) / (double)(at->end - at->start);
+    }
+    return (uint64_t)sum;
+}
+
+static void unplaced_fill(const slices *s, const step_seen *step, pki_beside *out)
+{
+    uint64_t usual[BESIDE_USUAL_MOST];
+    size_t n = 0;
+    for (size_t i = 0; i < s->step_count && n < PKI_COUNT_OF(usual); i++)
+        if (s->steps[i].wanted && &s->steps[i] != step)
+            usual[n++] = unplaced_in(s, &s->steps[i]);
+    out->unplaced = (pki_unplaced){unplaced_in(s, step), median_of(usual, n)};
+}
+
 /* ---- a step of a trace beside usual ones like it: where the difference is ---- */
 
 #define PATHS_MOST 2000 /* rows; those that differ least are left out beyond it */
@@ -291,16 +315,27 @@ static void extend(comparison *c, const char *name, uint32_t depth)
     c->ends[depth] = PKI_MIN(at + (size_t)PKI_MAX(n, 0), sizeof c->path - 1);
 }
 
+/* Wherever it had no processor: that is no region's. */
+static bool is_state(const char *name)
+{
+    return strcmp(name, SLICES_READY) == 0 || strcmp(name, SLICES_STOPPED) == 0;
+}
+
 static bool add_node(void *user, const tree_node *node, uint32_t depth)
 {
     comparison *c = user;
-    extend(c, slices_name(c->in, node->name), depth);
+    const char *name = slices_name(c->in, node->name);
+    if (depth == 0)
+        c->covered += node->time;
+    if (is_state(name)) {
+        times_of(c, "", (char)('0' + PK_WAIT), name)->self[c->column] += node->self;
+        return true;
+    }
+    extend(c, name, depth);
     path_times *t = times_of(c, c->where, c->in->names.texts[node->name][0], c->path);
     t->self[c->column] += node->self;
     if (c->column == BESIDE_USUAL_MOST)
         t->calls += node->calls;
-    if (depth == 0)
-        c->covered += node->time;
     return true;
 }
 
@@ -418,6 +453,7 @@ static bool beside_fill(slices *s, trace *t, pki_summary *out)
             add_step(&c, &s->steps[i], &s->steps[i] == step ? BESIDE_USUAL_MOST : column++);
     make_rows(&c, &out->beside);
     files_fill(s, &out->beside);
+    unplaced_fill(s, step, &out->beside);
     tree_free(&c.calls);
     table_finish(&c.paths);
     free(c.times);

@@ -34,6 +34,15 @@ typedef struct slice_track {
     uint32_t slices;
 } slice_track;
 
+/* The thread that makes steps was off its processor for `off` of it, and not for its own sake. */
+typedef struct state_seen {
+    uint64_t start, end, off; /* ns */
+    uint32_t name;            /* in slices.names: SLICES_READY or SLICES_STOPPED */
+} state_seen;
+
+#define SLICES_READY "(no processor)"
+#define SLICES_STOPPED "(stopped)"
+
 /* What the process did from one reading to the next (files.h). */
 #define FILES_COUNTERS 6
 
@@ -54,6 +63,8 @@ typedef struct slices {
     files_reading reading; /* that is being put together */
     size_t reading_count, reading_room;
     files_reading *readings; /* at the ends of steps that are wanted */
+    size_t state_count, state_room;
+    state_seen *states; /* those that say where they lie are slices, too, in the innermost region */
 } slices;
 
 /* The steps of the first thread that makes some. False, and why: it cannot be read; no steps are no

@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "beside/beside.h"
 #include "memory.h"
+#include "out/chrome/events.h"
 
 /* ---- what a trace has of some of its steps ---- */
 
@@ -19,6 +20,7 @@ static inline uint32_t slices_kind(const slices *s, uint32_t name)
 #define STEPS_MOST (1u << 24)
 #define NAMES_MOST 65536u
 #define NAME_MOST 1000
+#define FIT_LOOKS 64u
 #define NAMED_MOST 4096 /* tracks whose processes are looked for */
 
 /* ---- steps ---- */
@@ -151,6 +153,96 @@ static void add_slice(slices *s, const event *e)
     s->count++;
 }
 
+static int inner_first(const void *a, const void *b)
+{
+    const slice *x = a, *y = b;
+    if (x->track != y->track)
+        return x->track < y->track ? -1 : 1;
+    int order = nest_order(x->start, x->end, y->start, y->end);
+    return order ? order : x->order < y->order ? -1 : 1;
+}
+
+/* ---- when it had no processor ---- */
+
+static uint32_t name_of_state(slices *s, const char *state)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%c%s", (char)('0' + PK_WAIT), state);
+    return table_add(&s->names, key);
+}
+
+/* Blocked it waits for what its region asked for: that is the region's. */
+static void add_state(slices *s, const event *e)
+{
+    const char *mine =
+        s->tracks.texts[SLICES_STEP_THREAD] + pid_length(s->tracks.texts[SLICES_STEP_THREAD]);
+    bool ready = strcmp(e->name, PKI_STATE_READY) == 0;
+    int64_t thread = object_integer(e->args, "thread"), off = object_integer(e->args, "off_ns");
+    if ((!ready && strcmp(e->name, PKI_STATE_STOPPED) != 0) || !is_of_process(s, e->track) ||
+        mine[0] != '/' || strtoll(mine + 1, NULL, 10) != thread || !is_wanted(s, e->start, e->end))
+        return;
+    memory_fit(&s->states, &s->state_room, s->state_count + 1, sizeof *s->states);
+    uint64_t length = e->end - e->start;
+    bool part = off > 0 && (uint64_t)off < length;
+    s->states[s->state_count++] =
+        (state_seen){e->start, e->end, part ? (uint64_t)off : length,
+                     name_of_state(s, ready ? SLICES_READY : SLICES_STOPPED)};
+}
+
+/* Nothing begins or ends on a thread that is off: the clocks of perfkit and of the kernel are a
+ * microsecond apart, at most, so what reaches beyond the innermost region is cut. False: nothing is
+ * left. last: the first of the thread's slices that ends behind the middle, of `count`. */
+static bool fit_state(const slice *all, size_t count, size_t last, state_seen *state)
+{
+    uint64_t middle = state->start + (state->end - state->start) / 2;
+    if (last)
+        state->start = PKI_MAX(state->start, PKI_MIN(all[last - 1].end, middle));
+    for (size_t i = last; i < count && i < last + FIT_LOOKS; i++) {
+        uint64_t border = all[i].start > middle ? all[i].start : all[i].end;
+        state->end = PKI_MIN(state->end, border);
+        if (all[i].start > middle)
+            continue;
+        state->start = PKI_MAX(state->start, all[i].start);
+        break;
+    }
+    return state->start < state->end;
+}
+
+static size_t first_behind(const slice *all, size_t count, uint64_t at)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (all[middle].end > at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* Into the innermost region, which then did not last as long. */
+static void place_states(slices *s)
+{
+    size_t own = 0, known = s->count;
+    while (own < known && s->all[own].track == SLICES_STEP_THREAD)
+        own++;
+    for (size_t i = 0; i < s->state_count; i++) {
+        state_seen at = s->states[i];
+        uint64_t middle = at.start + (at.end - at.start) / 2;
+        if (at.off < at.end - at.start || s->count == UINT32_MAX ||
+            !fit_state(s->all, own, first_behind(s->all, own, middle), &at))
+            continue;
+        memory_fit(&s->all, &s->room, s->count + 1, sizeof *s->all);
+        s->all[s->count] =
+            (slice){at.start, at.end, SLICES_STEP_THREAD, at.name, (uint32_t)s->count};
+        s->about[SLICES_STEP_THREAD].slices++;
+        s->count++;
+    }
+    if (s->count > known)
+        qsort(s->all, s->count, sizeof *s->all, inner_first);
+}
+
 static void rename_to(char **name, const char *text)
 {
     free(*name);
@@ -170,19 +262,12 @@ static void add_event(void *user, const event *e)
     slices *s = user;
     if (e->type == EVENT_COUNTER && is_of_process(s, e->track))
         files_add(s, e);
+    else if (e->type == EVENT_STATE)
+        add_state(s, e);
     else if (e->type == EVENT_THREAD_NAME || e->type == EVENT_PROCESS_NAME)
         set_name(s, e);
     else
         add_slice(s, e);
-}
-
-static int inner_first(const void *a, const void *b)
-{
-    const slice *x = a, *y = b;
-    if (x->track != y->track)
-        return x->track < y->track ? -1 : 1;
-    int order = nest_order(x->start, x->end, y->start, y->end);
-    return order ? order : x->order < y->order ? -1 : 1;
 }
 
 /* Of each track the name of its process, which may stand at another one's. */
@@ -207,6 +292,7 @@ bool slices_read(slices *s, trace *t)
         return false;
     if (s->count)
         qsort(s->all, s->count, sizeof *s->all, inner_first);
+    place_states(s);
     share_process_names(s);
     return true;
 }
@@ -219,6 +305,7 @@ void slices_free(slices *s)
     }
     free(s->about);
     free(s->readings);
+    free(s->states);
     free(s->steps);
     free(s->all);
     table_finish(&s->tracks);

@@ -197,6 +197,52 @@ static void print_none(const pki_beside *b, const char *files, FILE *file)
                      longer, own, pki_figure_percent(TELLING).text, files);
 }
 
+/* What is outside the program comes first: it keeps regions from being blamed. */
+static const pki_path_row *own_path(const pki_beside *b, const char *path)
+{
+    for (size_t i = 0; i < b->path_count && is_own(&b->paths[i]); i++)
+        if (strcmp(b->paths[i].path, path) == 0 && b->paths[i].kind == PK_WAIT)
+            return &b->paths[i];
+    return NULL;
+}
+
+static bool is_telling(const pki_path_row *r, double all)
+{
+    return r && all > 0 && difference(r) >= TELLING * all;
+}
+
+static void print_processor(const pki_beside *b, FILE *file)
+{
+    const pki_path_row *stopped = own_path(b, "(stopped)"), *ready = own_path(b, "(no processor)");
+    double all = (double)b->took - b->usual, mine = (double)b->took, usual = b->usual;
+    for (int i = 0; i < 2; i++) {
+        const pki_path_row *r = i ? stopped : ready;
+        mine -= r ? (double)r->self : 0;
+        usual -= r ? r->usual : 0;
+    }
+    if (is_telling(stopped, all))
+        pki_report_print(
+            file,
+            "The process was stopped or frozen for %s of the %s (a signal, a debugger, "
+            "a cgroup's freezer): none of its code ran.",
+            TIME((double)stopped->self), TIME((double)b->took));
+    if (is_telling(ready, all))
+        pki_report_print(file,
+                         "No processor for %s of the %s, though its thread could have run: others "
+                         "had it.",
+                         TIME((double)ready->self), TIME((double)b->took));
+    if (is_telling(stopped, all) || is_telling(ready, all))
+        pki_report_print(file, "What the program itself did took %s, usually %s.", TIME(mine),
+                         TIME(usual));
+    if ((double)b->unplaced.ready - b->unplaced.usual >= TELLING * fabs(all))
+        pki_report_print(
+            file,
+            "No processor for about %s of the %s (usually %s), though its thread could "
+            "have run: others had it. In which regions is not known, so those below "
+            "may have waited for one.",
+            TIME((double)b->unplaced.ready), TIME((double)b->took), TIME(b->unplaced.usual));
+}
+
 /* "load +41.1 ms; all else +0.2 ms." */
 static void print_why(const pki_beside *b, FILE *file)
 {
@@ -294,6 +340,7 @@ static void put_beside(const pki_summary *summary, const pki_report_options *opt
     pki_report_print(file, "Beside the median of %" PRIu64 " usual step%s of the file%s.",
                      b->usual_count, b->usual_count == 1 ? "" : "s",
                      b->same_kind ? "" : ", which are of another kind");
+    print_processor(b, file);
     print_why(b, file);
     print_meanwhile(b, file);
     put_paths(b, true, options, file);

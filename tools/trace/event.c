@@ -215,6 +215,8 @@ static event_type type_of_slice(event *e, object o)
     bool annotation = strcmp(cat, "user_annotation") == 0;
     if (strcmp(cat, "collective") == 0)
         return read_operation(e, o);
+    if (strcmp(cat, PKI_CHROME_STATE) == 0)
+        return EVENT_STATE;
     if (event_read_activity(e, o, cat))
         return EVENT_ACTIVITY;
     if (annotation && is_between_steps(e, o))

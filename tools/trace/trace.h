@@ -132,6 +132,7 @@ typedef enum event_type {
     EVENT_SPAN_BEGIN, /* of a pk_span */
     EVENT_SPAN_MARK,
     EVENT_SPAN_END,
+    EVENT_STATE,  /* a thread had no processor: args "thread", "off_ns" */
     EVENT_REQUEST /* that has ended: what is known of it stands in its arguments */
 } event_type;
 

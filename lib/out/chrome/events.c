@@ -196,7 +196,8 @@ static const char *const categories[PKI_ACTIVITY_KINDS] = {[PKI_ACTIVITY_SPAN] =
                                                            [PKI_ACTIVITY_OVERHEAD] = "overhead",
                                                            [PKI_ACTIVITY_OPERATION] = "collective",
                                                            [PKI_ACTIVITY_RANGE] = "user_annotation",
-                                                           [PKI_ACTIVITY_EVENT] = "cuda_event"};
+                                                           [PKI_ACTIVITY_EVENT] = "cuda_event",
+                                                           [PKI_ACTIVITY_STATE] = PKI_CHROME_STATE};
 
 static char *put_escaped(char *p, size_t room, const char *s, size_t n)
 {

@@ -44,6 +44,13 @@ size_t pki_chrome_activity(const pki_chrome *chrome, char out[PKI_EVENT_BYTES],
                            const pki_track *track, const pki_activity *activity, const char *region,
                            size_t n);
 
+/* The category of what says that a thread was off its processor, and its names: it could have gone
+ * on; it waited for something; the process was stopped, or frozen. */
+#define PKI_CHROME_STATE "thread_state"
+#define PKI_STATE_READY "no processor"
+#define PKI_STATE_BLOCKED "blocked"
+#define PKI_STATE_STOPPED "stopped"
+
 /* From this moment on devices are measured (kernels, copies), or no longer: an instant of the
  * process, of category "perfkit", preceded by ",\n". */
 #define PKI_CHROME_MEASURES "CUPTI on"

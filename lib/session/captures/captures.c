@@ -551,11 +551,12 @@ void pki_session_history_close(pki_session *s)
     s->history = NULL;
 }
 
-static void note_step(pki_session *s, const pki_record *r, const pki_record *more)
+static void note_step(pki_session *s, uint32_t tid, const pki_record *r, const pki_record *more)
 {
     uint32_t kind = (uint32_t)more->extra;
     if (pki_what_flags(r->what) & PKI_FLAG_BETWEEN)
         return; /* time between two steps */
+    pki_states_follow(s, tid);
     pki_history_step_ended(s->history, r, more, kind);
     pki_captures_step(s, r, more, kind);
 }
@@ -567,5 +568,5 @@ void pki_session_history_record(pki_session *s, uint32_t tid, const pki_record *
         return;
     pki_history_record(s->history, tid, r, more);
     if (pki_what_type(r->what) == PKI_RECORD_STEP)
-        note_step(s, r, more);
+        note_step(s, tid, r, more);
 }

@@ -63,3 +63,8 @@ uint64_t pki_arming_awaited(void);
 
 /* What is being written waits, too. */
 pki_capture_counts pki_captures_counted(void);
+
+/* ---- when the threads that make steps had no processor ---- */
+
+/* This one makes steps: what switches it off its processor is in the history from now on. */
+void pki_states_follow(pki_session *session, uint32_t tid);

@@ -14,6 +14,7 @@ static pk_status open_none(pki_session *s)
 }
 
 const pki_service pki_service_captures = {.name = "captures", .open = open_none};
+const pki_service pki_service_states = {.name = "states"};
 
 pk_status pki_requests_call(pki_capture_reason reason, const char *text, uint32_t steps)
 {

@@ -252,7 +252,8 @@ void pki_collect_within(uint64_t ns)
 /* False when it is time to end. */
 static bool sleep_a_round(pki_session *s)
 {
-    pki_bell_sleep(&pki_collector_bell, pki_monotonic_ns() + round_ns(s));
+    s->due = pki_monotonic_ns() + round_ns(s);
+    pki_bell_sleep(&pki_collector_bell, s->due);
     pthread_mutex_lock(&wake_lock);
     bool go_on = !s->stopping && !last_job;
     pthread_mutex_unlock(&wake_lock);

@@ -1,0 +1,256 @@
+/* Why a thread was off its processor in a slow step: what its capture says, beside what is true. */
+#include "captures.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+/* ---- a kernel that gives no records, as in most containers ---- */
+
+static bool refuse;
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+long __wrap_syscall(long number, ...)
+{
+    va_list list;
+    long a[6];
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(list, long);
+    va_end(list);
+    if (number == SYS_perf_event_open && refuse) {
+        errno = EPERM;
+        return -1;
+    }
+    return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static bool has_records(void)
+{
+    struct perf_event_attr a = {.size = sizeof a,
+                                .type = PERF_TYPE_SOFTWARE,
+                                .config = PERF_COUNT_SW_DUMMY,
+                                .context_switch = 1,
+                                .exclude_kernel = 1};
+    int fd = (int)__real_syscall(SYS_perf_event_open, &a, 0, -1, -1, 0L);
+    if (fd >= 0)
+        close(fd);
+    else
+        print_message("# no records of switches: perf_event_open: %s\n", strerror(errno));
+    return fd >= 0;
+}
+
+/* ---- a slow step, and the truth about it ---- */
+
+#define SLOW 20 /* its number */
+
+typedef struct truth {
+    double wall, off; /* ms */
+} truth;
+
+static double ms_of(clockid_t clock)
+{
+    return (double)pki_read_clock(clock) / 1e6;
+}
+
+/* Steps of 2 ms, the one that `act` makes, and a few more. */
+static truth run(void (*act)(void))
+{
+    begin(.capture = "slow=1.5,floor:20000", .history_steps = 64);
+    steps(SLOW, 2000);
+    double wall = ms_of(CLOCK_MONOTONIC), cpu = ms_of(CLOCK_THREAD_CPUTIME_ID);
+    pk_region_begin(&work);
+    act();
+    pk_region_end(&work);
+    wall = ms_of(CLOCK_MONOTONIC) - wall;
+    cpu = ms_of(CLOCK_THREAD_CPUTIME_ID) - cpu;
+    pk_step(32);
+    steps(5, 2000);
+    assert_int_equal(pk_stop(), PK_OK);
+    return (truth){wall, wall - cpu};
+}
+
+static json_t *capture_of_it(void)
+{
+    char path[64];
+    for (int first = SLOW; first >= 0; first--) {
+        snprintf(path, sizeof path, "run-0-%d.json", first);
+        json_t *d = exists(path) ? load_document(path) : NULL;
+        if (d && number(about(d), "slow_step") == SLOW)
+            return d;
+        json_decref(d);
+    }
+    fail_msg("the slow step was not captured");
+    return NULL;
+}
+
+static bool is_named(const json_t *event, const char *key, const char *text)
+{
+    const char *is = json_string_value(json_object_get(event, key));
+    return is && strcmp(is, text) == 0;
+}
+
+static double real(const json_t *event, const char *key)
+{
+    return json_number_value(json_object_get(event, key));
+}
+
+/* Of the slow step, in that state: ms. shared: as off_ns says of slices around it. */
+static double in_state(const json_t *d, const char *name, bool shared)
+{
+    const json_t *events = member(d, "traceEvents"), *e, *step = NULL;
+    char title[40];
+    double sum = 0;
+    size_t i;
+    snprintf(title, sizeof title, "ProfilerStep#%d", SLOW);
+    json_array_foreach(events, i, e) if (is_named(e, "name", title)) step = e;
+    assert_non_null(step);
+    double from = real(step, "ts"), until = from + real(step, "dur");
+    json_array_foreach(events, i, e)
+    {
+        if (!is_named(e, "cat", "thread_state") || !is_named(e, "name", name))
+            continue;
+        double start = real(e, "ts"), end = start + real(e, "dur");
+        double off = real(json_object_get(e, "args"), "off_ns");
+        assert_true((off > 0) == shared);
+        double within = (end < until ? end : until) - (start > from ? start : from);
+        sum += shared ? off / 1e3 : within > 0 ? within : 0;
+    }
+    return sum / 1e3;
+}
+
+static bool is_near(double a, double b, double more)
+{
+    print_message("# %.1f ms beside %.1f ms\n", a, b);
+    return a > 0.9 * b - more && a < 1.1 * b + more;
+}
+
+/* ---- others have the processor ---- */
+
+static bool leave_it;
+
+static void *burn(void *nothing)
+{
+    while (!__atomic_load_n(&leave_it, __ATOMIC_RELAXED))
+        ;
+    return nothing;
+}
+
+static void busy(uint64_t ms)
+{
+    for (uint64_t until = pki_monotonic_ns() + ms * 1000000; pki_monotonic_ns() < until;)
+        ;
+}
+
+/* On one processor with another thread, which never waits. */
+static void share_a_processor(void)
+{
+    pthread_t other;
+    cpu_set_t all, one;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    __atomic_store_n(&leave_it, false, __ATOMIC_RELAXED);
+    assert_int_equal(pthread_create(&other, NULL, burn, NULL), 0);
+    busy(250);
+    __atomic_store_n(&leave_it, true, __ATOMIC_RELAXED);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    assert_int_equal(pthread_join(other, NULL), 0);
+}
+
+static void no_processor(void **state)
+{
+    (void)state;
+    if (!has_records())
+        skip();
+    truth t = run(share_a_processor);
+    json_t *d = capture_of_it();
+    assert_true(t.off > 40);
+    assert_true(is_near(in_state(d, "no processor", false), t.off, 5));
+    assert_true(in_state(d, "stopped", false) < 1);
+    json_decref(d);
+}
+
+static void no_processor_by_schedstat(void **state)
+{
+    (void)state;
+    if (access("/proc/self/schedstat", R_OK) != 0)
+        skip();
+    refuse = true;
+    truth t = run(share_a_processor);
+    refuse = false;
+    json_t *d = capture_of_it();
+    assert_true(is_near(in_state(d, "no processor", true), t.off, 15));
+    json_decref(d);
+}
+
+/* ---- it waits for something ---- */
+
+static void wait_for_nothing(void)
+{
+    usleep(400000);
+}
+
+static void blocked(void **state)
+{
+    (void)state;
+    if (!has_records())
+        skip();
+    truth t = run(wait_for_nothing);
+    json_t *d = capture_of_it();
+    double waited = in_state(d, "blocked", false);
+    assert_true(waited > 300 && in_state(d, "stopped", false) < 1);
+    assert_true(is_near(waited + in_state(d, "no processor", false), t.off, 5));
+    json_decref(d);
+}
+
+/* ---- the process is stopped ---- */
+
+static void be_stopped(void)
+{
+    pid_t me = getpid(), child = fork();
+    if (child == 0) {
+        usleep(30000);
+        kill(me, SIGSTOP);
+        usleep(400000);
+        kill(me, SIGCONT);
+        _exit(0);
+    }
+    assert_true(child > 0);
+    busy(450);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void stopped(void **state)
+{
+    (void)state;
+    if (!has_records())
+        skip();
+    truth t = run(be_stopped);
+    json_t *d = capture_of_it();
+    double stop = in_state(d, "stopped", false);
+    print_message("# stopped for %.1f ms\n", stop);
+    assert_true(stop > 390 && stop < t.off + 5);
+    json_decref(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {in_folder(no_processor),
+                                       in_folder(no_processor_by_schedstat), in_folder(blocked),
+                                       in_folder(stopped)};
+    return both_clocks(tests);
+}
