@@ -174,6 +174,8 @@ typedef struct pki_path_row {
     uint32_t kind;
     uint64_t calls, self; /* in the step */
     double usual;         /* self time: its median over the usual steps */
+    uint64_t blocked;     /* of self: it waited for something, off its processor; 0: or not known */
+    double usual_blocked;
 } pki_path_row;
 
 /* What the process read or wrote in a step, as a counter of costs=io says, and in usual ones. */

@@ -620,7 +620,7 @@ static const pki_shape tree = {SHAPE(pki_tree_row, tree_members)};
 static const pki_member path_members[] = {
     PLAINS(pki_path_row, where, path),
     {CHOICE("kind", pki_path_row, kind, pki_kind_choice)},
-    PLAINS(pki_path_row, calls, self, usual),
+    PLAINS(pki_path_row, calls, self, usual, blocked, usual_blocked),
 };
 static const pki_shape path = {SHAPE(pki_path_row, path_members)};
 

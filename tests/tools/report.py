@@ -621,7 +621,8 @@ class SlowStep(InFolder):
         own = [row for row in beside["paths"] if not row["where"]]
         self.assertEqual(sum(row["self"] for row in own), beside["took"])
         self.assertEqual((beside["step"], beside["usual_count"], beside["same_kind"]), (41, 3, True))
-        self.assertEqual(own[0], {"where": "", "path": "load", "kind": "data", "calls": 1, "self": 43 * MS, "usual": 2 * MS})
+        self.assertEqual(own[0], {"where": "", "path": "load", "kind": "data", "calls": 1, "self": 43 * MS, "usual": 2 * MS,
+                                  "blocked": 0, "usual_blocked": 0})
         self.assertEqual([row["path"] for row in own if row["path"].startswith("forward")],
                          ["forward", "forward > attention", "forward > mlp[layer=0]", "forward > mlp[layer=1]"])
         outside = next(row for row in own if not row["path"])
@@ -669,6 +670,19 @@ class SlowStep(InFolder):
         own, _, text = self.with_states(("blocked", MS, 42 * MS, {}), ("no processor", MS, 42 * MS, {"thread": LOADER}))
         self.assertEqual(own["load"], 43 * MS)
         self.assertNotIn("rocessor", text.split("THE CAPTURED")[0])
+        self.assertIn("load +41.0 ms (41.0 ms of it waiting); all else", text)
+
+    def test_it_computed(self):
+        """What it waited for is less than half of what it took longer, or was as long as usual."""
+        _, beside, text = self.with_states(("blocked", MS, 20 * MS, {}))
+        self.assertIn("load +41.0 ms; all else", text)
+        load = next(row for row in beside["paths"] if row["path"] == "load")
+        self.assertEqual((load["blocked"], load["usual_blocked"]), (19 * MS, 0))
+
+    def test_waiting_outside_of_all_regions(self):
+        _, beside, _ = self.with_states(("blocked", 53_300_000, 53_600_000, {}))
+        outside = next(row for row in beside["paths"] if not row["path"])
+        self.assertEqual((outside["self"], outside["blocked"]), (500_000, 300_000))
 
     def test_how_long_but_not_where(self):
         own, beside, text = self.with_states(("no processor", -10 * MS, 90 * MS, {"off_ns": 50 * MS}))

@@ -280,7 +280,8 @@ static void unplaced_fill(const slices *s, const step_seen *step, pki_beside *ou
 
 /* A path's self times, step by step. */
 typedef struct path_times {
-    uint64_t self[BESIDE_USUAL_MOST + 1], calls; /* the usual steps, and behind them the step */
+    uint64_t self[BESIDE_USUAL_MOST + 1]; /* the usual steps, and behind them the step */
+    uint64_t blocked[BESIDE_USUAL_MOST + 1], calls;
 } path_times;
 
 typedef struct comparison {
@@ -292,18 +293,25 @@ typedef struct comparison {
     size_t column; /* of the step that is looked at */
     const char *where;
     char path[PATH_BYTES];
-    size_t ends[TREE_DEPTH_MOST + 3]; /* of the path, up to each depth */
-    uint64_t covered;
+    size_t ends[TREE_DEPTH_MOST + 3];  /* of the path, up to each depth */
+    uint32_t ids[TREE_DEPTH_MOST + 3]; /* and its times */
+    uint64_t covered, blocked;         /* by regions; outside of all */
 } comparison;
 
 /* ---- a step ---- */
 
-static path_times *times_of(comparison *c, const char *where, char kind, const char *path)
+static uint32_t times_id(comparison *c, const char *where, char kind, const char *path)
 {
     char key[PATH_BYTES + 1200];
     snprintf(key, sizeof key, "%.1000s\x1f%c%s", where, kind, path);
     uint32_t id = table_add(&c->paths, key);
     memory_fit(&c->times, &c->room, id + (size_t)1, sizeof *c->times);
+    return id;
+}
+
+static path_times *times_of(comparison *c, const char *where, char kind, const char *path)
+{
+    uint32_t id = times_id(c, where, kind, path); /* which may move them */
     return &c->times[id];
 }
 
@@ -315,24 +323,36 @@ static void extend(comparison *c, const char *name, uint32_t depth)
     c->ends[depth] = PKI_MIN(at + (size_t)PKI_MAX(n, 0), sizeof c->path - 1);
 }
 
-/* Wherever it had no processor: that is no region's. */
-static bool is_state(const char *name)
+/* Wherever it had no processor: that is no region's. What it waited for, its region has asked for.
+ */
+static bool add_state(comparison *c, const tree_node *node, uint32_t depth)
 {
-    return strcmp(name, SLICES_READY) == 0 || strcmp(name, SLICES_STOPPED) == 0;
+    const char *name = slices_name(c->in, node->name);
+    bool blocked = strcmp(name, SLICES_BLOCKED) == 0;
+    if (blocked && depth == 0)
+        c->blocked += node->self;
+    else if (blocked) {
+        path_times *t = &c->times[c->ids[depth - 1]];
+        t->self[c->column] += node->self;
+        t->blocked[c->column] += node->self;
+    } else if (strcmp(name, SLICES_READY) == 0 || strcmp(name, SLICES_STOPPED) == 0) {
+        times_of(c, "", (char)('0' + PK_WAIT), name)->self[c->column] += node->self;
+        c->covered += depth == 0 ? node->time : 0;
+    } else
+        return false;
+    return true;
 }
 
 static bool add_node(void *user, const tree_node *node, uint32_t depth)
 {
     comparison *c = user;
-    const char *name = slices_name(c->in, node->name);
+    if (c->where[0] == 0 && add_state(c, node, depth))
+        return true;
     if (depth == 0)
         c->covered += node->time;
-    if (is_state(name)) {
-        times_of(c, "", (char)('0' + PK_WAIT), name)->self[c->column] += node->self;
-        return true;
-    }
-    extend(c, name, depth);
-    path_times *t = times_of(c, c->where, c->in->names.texts[node->name][0], c->path);
+    extend(c, slices_name(c->in, node->name), depth);
+    c->ids[depth] = times_id(c, c->where, c->in->names.texts[node->name][0], c->path);
+    path_times *t = &c->times[c->ids[depth]];
     t->self[c->column] += node->self;
     if (c->column == BESIDE_USUAL_MOST)
         t->calls += node->calls;
@@ -364,22 +384,24 @@ static size_t add_track(comparison *c, const step_seen *step, size_t first)
             tree_call(&c->calls, 0, s->all[i].name, start, end);
     }
     c->where = where_of(s, track);
-    c->covered = 0;
+    c->covered = c->blocked = 0;
     tree_walk(&c->calls, tree_finish(&c->calls), add_node, c);
     return i;
 }
 
 static void add_step(comparison *c, const step_seen *step, size_t column)
 {
-    uint64_t covered = 0, took = step->end - step->start;
+    uint64_t covered = 0, blocked = 0, took = step->end - step->start;
     c->column = column;
     for (size_t i = 0; i < c->in->count;) {
         bool mine = c->in->all[i].track == SLICES_STEP_THREAD;
         i = add_track(c, step, i);
         covered = mine ? c->covered : covered;
+        blocked = mine ? c->blocked : blocked;
     }
     path_times *outside = times_of(c, "", (char)('0' + PKI_UNTRACKED), "");
     outside->self[column] = took - PKI_MIN(took, covered);
+    outside->blocked[column] = blocked;
 }
 
 /* ---- rows ---- */
@@ -417,7 +439,9 @@ static void make_row(const comparison *c, uint32_t id, size_t usual, pki_path_ro
                           .kind = (uint32_t)(kind[0] - '0'),
                           .calls = t->calls,
                           .self = t->self[BESIDE_USUAL_MOST],
-                          .usual = beside_median_of(t->self, usual)};
+                          .usual = beside_median_of(t->self, usual),
+                          .blocked = t->blocked[BESIDE_USUAL_MOST],
+                          .usual_blocked = beside_median_of(t->blocked, usual)};
     memory_needed(row->where != NULL);
 }
 

@@ -34,14 +34,15 @@ typedef struct slice_track {
     uint32_t slices;
 } slice_track;
 
-/* The thread that makes steps was off its processor for `off` of it, and not for its own sake. */
+/* The thread that makes steps was off its processor for `off` of it. */
 typedef struct state_seen {
     uint64_t start, end, off; /* ns */
-    uint32_t name;            /* in slices.names: SLICES_READY or SLICES_STOPPED */
+    uint32_t name;            /* in slices.names: SLICES_READY, _STOPPED or _BLOCKED */
 } state_seen;
 
 #define SLICES_READY "(no processor)"
 #define SLICES_STOPPED "(stopped)"
+#define SLICES_BLOCKED "(blocked)" /* it waits for what its region has asked for */
 
 /* What the process did from one reading to the next (files.h). */
 #define FILES_COUNTERS 6

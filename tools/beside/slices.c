@@ -171,22 +171,29 @@ static uint32_t name_of_state(slices *s, const char *state)
     return table_add(&s->names, key);
 }
 
-/* Blocked it waits for what its region asked for: that is the region's. */
+/* NULL: of no state that there is. */
+static const char *state_of(const event *e)
+{
+    return strcmp(e->name, PKI_STATE_READY) == 0     ? SLICES_READY
+           : strcmp(e->name, PKI_STATE_STOPPED) == 0 ? SLICES_STOPPED
+           : strcmp(e->name, PKI_STATE_BLOCKED) == 0 ? SLICES_BLOCKED
+                                                     : NULL;
+}
+
 static void add_state(slices *s, const event *e)
 {
     const char *mine =
         s->tracks.texts[SLICES_STEP_THREAD] + pid_length(s->tracks.texts[SLICES_STEP_THREAD]);
-    bool ready = strcmp(e->name, PKI_STATE_READY) == 0;
+    const char *state = state_of(e);
     int64_t thread = object_integer(e->args, "thread"), off = object_integer(e->args, "off_ns");
-    if ((!ready && strcmp(e->name, PKI_STATE_STOPPED) != 0) || !is_of_process(s, e->track) ||
-        mine[0] != '/' || strtoll(mine + 1, NULL, 10) != thread || !is_wanted(s, e->start, e->end))
+    if (!state || !is_of_process(s, e->track) || mine[0] != '/' ||
+        strtoll(mine + 1, NULL, 10) != thread || !is_wanted(s, e->start, e->end))
         return;
     memory_fit(&s->states, &s->state_room, s->state_count + 1, sizeof *s->states);
     uint64_t length = e->end - e->start;
     bool part = off > 0 && (uint64_t)off < length;
     s->states[s->state_count++] =
-        (state_seen){e->start, e->end, part ? (uint64_t)off : length,
-                     name_of_state(s, ready ? SLICES_READY : SLICES_STOPPED)};
+        (state_seen){e->start, e->end, part ? (uint64_t)off : length, name_of_state(s, state)};
 }
 
 /* Nothing begins or ends on a thread that is off: the clocks of perfkit and of the kernel are a
