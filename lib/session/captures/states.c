@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -25,9 +26,9 @@
  *     off, and could not       blocked: it waits for something, or the process is stopped
  *
  * A thread that is woken waits for a processor, too, which no record says; schedstat knows how much
- * that was, and it belongs to the end of the longest wait. A process that is stopped or frozen
- * stops perfkit's collector as well: if that wakes later than it should, and not for want of a
- * processor, what is blocked meanwhile is stopped.
+ * that was from round to round, and it is shared among the ends of the waits between. A process
+ * that is stopped or frozen stops perfkit's collector as well: if that wakes later than it should,
+ * and not for want of a processor, what is blocked meanwhile is stopped.
  *
  * Without such records schedstat says from round to round how long it was ready.
  *
@@ -38,7 +39,7 @@
 #define READY_LEAST 50000u /* ns; shorter ones are no slice */
 #define BLOCKED_LEAST 1000000u
 #define LATE_LEAST 5000000u
-#define WAITS 16u
+#define WAITS 256u             /* of a round; of more it is not known how late they ended */
 #define TRACK_FIRST (1u << 21) /* pki_track_apart */
 
 typedef struct interval {
@@ -152,34 +153,19 @@ static bool is_stopped(interval i)
     return until > from && until - from >= (x.late.until - x.late.from) / 5 * 4;
 }
 
-static interval *shortest_wait(watched *w)
-{
-    interval *found = &w->waits[0];
-    for (unsigned k = 1; k < w->wait_count; k++)
-        if (w->waits[k].until - w->waits[k].from < found->until - found->from)
-            found = &w->waits[k];
-    return found;
-}
-
 static void tell_wait(const pki_session *s, const watched *w, interval i)
 {
     if (i.until - i.from >= BLOCKED_LEAST)
         tell(s, w, is_stopped(i) ? PKI_STATE_STOPPED : PKI_STATE_BLOCKED, i, 0);
 }
 
-/* The longest of a round may have ended late; the others are as they are. */
+/* How late it ended is known once the round is. */
 static void keep_wait(const pki_session *s, watched *w, interval i)
 {
-    if (i.until - i.from < BLOCKED_LEAST)
-        return;
-    if (w->wait_count < WAITS) {
+    if (w->wait_count < WAITS)
         w->waits[w->wait_count++] = i;
-        return;
-    }
-    interval *least = shortest_wait(w);
-    bool longer = i.until - i.from > least->until - least->from;
-    tell_wait(s, w, longer ? *least : i);
-    *least = longer ? i : *least;
+    else
+        tell_wait(s, w, i);
 }
 
 static void note_switch(const pki_session *s, watched *w, bool out, bool ready, uint64_t ns)
@@ -222,23 +208,31 @@ static void read_records(const pki_session *s, watched *w)
 
 /* ---- what schedstat adds ---- */
 
-/* Of what it was ready in all, as much was behind waits as no record says. */
+static int shorter_first(const void *a, const void *b)
+{
+    const interval *i = a, *k = b;
+    uint64_t one = i->until - i->from, other = k->until - k->from;
+    return (one > other) - (one < other);
+}
+
+/* What it was ready, and no record says, was behind the waits of the round: of each an equal part,
+ * since how late a thread comes back does not depend on how long it was away; but not more than it
+ * lasted. */
 static void end_waits(const pki_session *s, watched *w)
 {
-    interval *longest = w->wait_count ? &w->waits[0] : NULL;
-    for (unsigned k = 1; k < w->wait_count; k++)
-        if (w->waits[k].until - w->waits[k].from > longest->until - longest->from)
-            longest = &w->waits[k];
-    uint64_t late = pki_saturating_sub(w->ready_sum, w->ready_told);
-    if (longest && late >= READY_LEAST) {
-        late = PKI_MIN(late, longest->until - longest->from);
+    uint64_t left = pki_saturating_sub(w->ready_sum, w->ready_told);
+    if (w->wait_count)
+        qsort(w->waits, w->wait_count, sizeof *w->waits, shorter_first);
+    for (unsigned k = 0; k < w->wait_count; k++) {
+        interval i = w->waits[k];
+        uint64_t late = PKI_MIN(left / (w->wait_count - k), i.until - i.from);
+        left -= late;
         w->ready_told += late;
-        tell_ready(s, w, (interval){longest->until - late, longest->until});
-        longest->until -= late;
+        tell_ready(s, w, (interval){i.until - late, i.until});
+        tell_wait(s, w, (interval){i.from, i.until - late});
     }
-    for (unsigned k = 0; k < w->wait_count; k++)
-        tell_wait(s, w, w->waits[k]);
     w->wait_count = 0;
+    w->ready_told = PKI_MAX(w->ready_told, w->ready_sum);
 }
 
 static void look_at(const pki_session *s, watched *w)
