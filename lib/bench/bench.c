@@ -1,19 +1,445 @@
 #include "bench/bench.h"
 
+#include <pk/bench.h>
+#include <pk/private.h>
+
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <pk/private.h>
-
+#include "backend/nvml/api.h"
+#include "backend/nvml/reading.h"
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "bench/case.h"
 #include "bench/counters.h"
+#include "bench/device.h"
+#include "bench/overhead.h"
 #include "bench/registry.h"
 #include "bench/rounds.h"
+#include "bench/stats/samples.h"
+
+/* ---- the clocks that benchmarks are timed by ---- */
+
+static uint64_t system_now(void *self)
+{
+    (void)self;
+    return pki_monotonic_ns();
+}
+
+static uint64_t system_cpu(void *self)
+{
+    (void)self;
+    return pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+const pki_bench_clock pki_bench_system_clock = {system_now, system_cpu, NULL};
+
+/* ---- what is counted, not timed: hardware counters and allocations ---- */
+
+/* ---- allocations of the whole process while they are counted ---- */
+
+static uint32_t counting;
+static uint64_t count_so_far, bytes_so_far;
+
+void pk_bench_note_allocation(size_t bytes)
+{
+    if (!pki_load(&counting))
+        return;
+    pki_fetch_add(&count_so_far, 1);
+    pki_fetch_add(&bytes_so_far, bytes);
+}
+
+/* from zero */
+static void pki_bench_allocations_start(void)
+{
+    pki_store(&count_so_far, 0);
+    pki_store(&bytes_so_far, 0);
+    pki_store(&counting, 1);
+}
+
+static void pki_bench_allocations_stop(void)
+{
+    pki_store(&counting, 0);
+}
+
+void pki_bench_allocations_read(uint64_t *count, uint64_t *bytes)
+{
+    *count = pki_load(&count_so_far);
+    *bytes = pki_load(&bytes_so_far);
+}
+
+bool pki_bench_allocations_seen(void)
+{
+    uint64_t count, bytes;
+    pki_bench_allocations_start();
+    void *volatile block = malloc(1); /* volatile: a compiler may drop a pair that nobody sees */
+    pki_bench_allocations_stop();
+    free(block);
+    pki_bench_allocations_read(&count, &bytes);
+    return count > 0;
+}
+
+/* ---- counters ---- */
+
+static bool open_one(pki_perf_group *group, int i)
+{
+    return pki_perf_open(group, &pki_perf_hardware[i], 1, false);
+}
+
+static bool pki_bench_counters_open(pki_bench_counters *counters)
+{
+    bool any = false;
+    for (int i = 0; i < PKI_BENCH_COUNTERS; i++)
+        any |= open_one(&counters->event[i], i);
+    return any;
+}
+
+static void turn(pki_bench_counters *counters, bool on)
+{
+    for (int i = 0; i < PKI_BENCH_COUNTERS; i++)
+        pki_perf_turn(&counters->event[i], on);
+}
+
+static void pki_bench_counters_start(pki_bench_counters *counters)
+{
+    turn(counters, true);
+}
+
+/* False if not one of them can be had. They count from start to stop. */
+static void pki_bench_counters_stop(pki_bench_counters *counters)
+{
+    turn(counters, false);
+}
+
+/* They began at 0, as it does. */
+static double counted(const pki_perf_group *group)
+{
+    const pki_perf_reading none = {{0}, 0, 0, false};
+    pki_perf_reading now;
+    double value[PKI_PERF_EVENTS];
+    if (!pki_perf_read(group, &now) || !pki_perf_between(&none, &now, value))
+        return -1;
+    return value[0];
+}
+
+/* Scaled up where the processor had to share its counters. */
+static void pki_bench_counters_read(pki_bench_counters *counters, pki_bench_counts *counts)
+{
+    for (int i = 0; i < PKI_BENCH_COUNTERS; i++)
+        counts->value[i] = counted(&counters->event[i]);
+}
+
+static void pki_bench_counters_close(pki_bench_counters *counters)
+{
+    for (int i = 0; i < PKI_BENCH_COUNTERS; i++)
+        pki_perf_close(&counters->event[i]);
+}
+
+void pki_bench_counters_explain(char *text, size_t size)
+{
+    int missing = 0, error = 0;
+    char names[96] = "", why[192];
+    for (int i = 0; i < PKI_BENCH_COUNTERS; i++) {
+        pki_perf_group group;
+        if (open_one(&group, i)) {
+            pki_perf_close(&group);
+            continue;
+        }
+        error = group.error;
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", missing++ ? ", " : "",
+                 pki_perf_hardware[i].name);
+    }
+    pki_perf_explain(error, why, sizeof why);
+    if (missing == PKI_BENCH_COUNTERS)
+        snprintf(text, size, "hardware counters: %s", why);
+    else
+        snprintf(text, size, "%s%s", missing ? "not counted on this machine: " : "", names);
+}
+
+/* ---- Options of a benchmark: checked, and made whole. bench/case.h, pk/bench.h ---- */
+
+#define OLDEST_SIZE 16 /* up to `cold` */
+
+static bool tail_is_zero(const struct pk_bench_options *given, size_t known)
+{
+    const unsigned char *bytes = (const unsigned char *)given;
+    for (size_t i = known; i < given->size; i++)
+        if (bytes[i])
+            return false;
+    return true;
+}
+
+static pk_status copy(struct pk_bench_options *whole, const struct pk_bench_options *given)
+{
+    memset(whole, 0, sizeof *whole);
+    if (!given)
+        return PK_OK;
+    if (given->size < OLDEST_SIZE)
+        return pki_bench_fail(PK_EINVAL,
+                              "pk_bench_options.size is not set (use pk_bench_options(...))");
+    if (given->size > sizeof *whole && !tail_is_zero(given, sizeof *whole))
+        return pki_bench_fail(PK_EINVAL, "an option of a newer perfkit is set in pk_bench_options");
+    memcpy(whole, given, PKI_MIN((size_t)given->size, sizeof *whole));
+    whole->size = sizeof *whole;
+    return PK_OK;
+}
+
+static bool share(double value, double below)
+{
+    return value == 0 || (value > 0 && value < below);
+}
+
+static pk_status check(const struct pk_bench_options *o)
+{
+    if (o->clock > PK_BENCH_CLOCK_GPU)
+        return pki_bench_fail(PK_EINVAL, "pk_bench_options.clock is none of pk_bench_clock");
+    if (o->threads > PKI_BENCH_THREADS_MOST)
+        return pki_bench_fail(PK_EINVAL, "pk_bench_options.threads is above %d",
+                              PKI_BENCH_THREADS_MOST);
+    if (!share(o->precision, 1))
+        return pki_bench_fail(PK_EINVAL, "pk_bench_options.precision is not between 0 and 1");
+    if (!share(o->confidence, 1) || (o->confidence > 0 && o->confidence < 0.5))
+        return pki_bench_fail(PK_EINVAL, "pk_bench_options.confidence is not between 0.5 and 1");
+    if (o->max_time && o->max_time < o->min_time)
+        return pki_bench_fail(PK_EINVAL, "pk_bench_options.max_time is below min_time");
+    if (o->max_samples && o->max_samples < o->min_samples)
+        return pki_bench_fail(PK_EINVAL, "pk_bench_options.max_samples is below min_samples");
+    if (o->clock == PK_BENCH_CLOCK_GPU && o->threads > 1)
+        return pki_bench_fail(PK_EINVAL, "a benchmark on a GPU's stream has one thread");
+    if (o->cold && o->iterations > 1)
+        return pki_bench_fail(PK_EINVAL, "with pk_bench_options.cold a sample is one iteration");
+    return PK_OK;
+}
+
+#define DEFAULT(field, value) (o->field = o->field > 0 ? o->field : (value))
+#define MS 1000000u
+
+static void fill(struct pk_bench_options *o)
+{
+    DEFAULT(threads, 1);
+    DEFAULT(precision, 0.01);
+    DEFAULT(confidence, 0.95);
+    DEFAULT(min_time, PKI_MIN(100 * MS, o->max_time ? o->max_time : UINT64_MAX));
+    DEFAULT(max_time, PKI_MAX(2000 * MS, o->min_time));
+    DEFAULT(min_samples, PKI_MIN(20, o->max_samples ? o->max_samples : UINT32_MAX));
+    DEFAULT(max_samples, PKI_MAX(100000, o->min_samples));
+    DEFAULT(max_warmup, 500 * MS);
+    DEFAULT(seed, 1);
+    if (o->cold)
+        o->iterations = 1;
+}
+
+pk_status pki_bench_options_fill(struct pk_bench_options *whole,
+                                 const struct pk_bench_options *given)
+{
+    pk_status status = copy(whole, given);
+    if (status == PK_OK)
+        status = check(whole);
+    if (status == PK_OK)
+        fill(whole);
+    return status;
+}
+
+/* ---- what a loop takes ---- */
+
+#define TRIES 21
+#define TURNS 4096
+#define SURE 0.99
+
+/* One try, the place that took least: one interruption, or one unlucky place, changes nothing. */
+static double least_of_places(const pki_bench_clock *clock, double fixed,
+                              void (*const places[PKI_BENCH_PLACES])(uint64_t turns))
+{
+    double least = INFINITY;
+    for (int i = 0; i < PKI_BENCH_PLACES; i++) {
+        uint64_t start = clock->now(clock->self);
+        places[i](TURNS);
+        double taken = (double)(clock->now(clock->self) - start) - fixed;
+        least = PKI_MIN(least, taken / TURNS);
+    }
+    return least;
+}
+
+/* The difference of two that were measured next to each other, over the tries: what it is at least,
+ * and how well that is known. */
+static double certain(double *differences, double *unsure)
+{
+    pki_samples_sort(differences, TRIES);
+    pki_interval is = pki_samples_sign_interval(differences, TRIES, 1, SURE);
+    *unsure = is.high - is.low;
+    return PKI_MAX(is.low, 0);
+}
+
+static void measure_loops(pki_bench_overhead *o, const pki_bench_clock *clock,
+                          const pki_bench_loops *loops)
+{
+    double loop[TRIES], call[TRIES], least[PKI_BENCH_LOOPS], of_call;
+    o->loop = o->call = INFINITY;
+    for (int try = 0; try < TRIES; try++) {
+        for (int i = 0; i < PKI_BENCH_LOOPS; i++)
+            least[i] = least_of_places(clock, o->clock, loops->run[i]);
+        o->loop = PKI_MIN(o->loop, PKI_MAX(least[PKI_BENCH_LOOP_EMPTY], 0));
+        o->call = PKI_MIN(o->call, PKI_MAX(least[PKI_BENCH_CALL_EMPTY], 0));
+        loop[try] = least[PKI_BENCH_LOOP_CHAIN] - least[PKI_BENCH_CHAIN];
+        call[try] = least[PKI_BENCH_CALL_CHAIN] - least[PKI_BENCH_CHAIN_IN_MEMORY];
+    }
+    o->loop_beside = PKI_MIN(certain(loop, &o->unsure), o->loop);
+    o->call_beside = PKI_MIN(certain(call, &of_call), o->call);
+}
+
+/* ---- the clock ---- */
+
+static void measure_clock(pki_bench_overhead *o, const pki_bench_clock *clock)
+{
+    double least = INFINITY, cpu = INFINITY, step = INFINITY;
+    for (int i = 0; i < 1000; i++) {
+        uint64_t first = clock->now(clock->self), second = clock->now(clock->self);
+        double between = (double)(second - first);
+        least = PKI_MIN(least, between);
+        step = between > 0 ? PKI_MIN(step, between) : step;
+    }
+    for (int i = 0; i < 100; i++) {
+        uint64_t first = clock->cpu(clock->self);
+        clock->now(clock->self);
+        clock->now(clock->self);
+        cpu = PKI_MIN(cpu, (double)(clock->cpu(clock->self) - first));
+    }
+    o->clock = least;
+    o->cpu_clock = cpu;
+    o->step = isfinite(step) ? step : 1;
+}
+
+void pki_bench_overhead_measure(pki_bench_overhead *overhead, const pki_bench_clock *clock,
+                                const pki_bench_loops *loops)
+{
+    measure_clock(overhead, clock);
+    measure_loops(overhead, clock, loops);
+}
+
+double pki_bench_subtract_loop(double taken, double beside)
+{
+    return taken > beside ? taken - beside : 0;
+}
+
+/* ---- the loops that the harness measures itself by, each at several places ---- */
+
+/* Overhead.h. */
+
+/* So many bytes behind the begin of a cache line, and of what a processor fetches at once. */
+#if defined(__x86_64__) || defined(__i386__)
+#define NOP_BYTES "1"
+#else
+#define NOP_BYTES "4"
+#endif
+#define PLACE(bytes)                                                                               \
+    __asm__ volatile(".p2align 6\n\t.rept " #bytes "/" NOP_BYTES "\n\tnop\n\t.endr");
+
+#define TIMES(n) PK_BENCH_UNROLLED_ for (uint64_t left = (n); left; left--)
+
+/* A link of the chain: the compiler has to go through the register. */
+#define LINK(x)                                                                                    \
+    x *= 3;                                                                                        \
+    __asm__ volatile("" : "+r"(x));
+#define CHAIN(x) LINK(x) LINK(x) LINK(x) LINK(x)
+#define CHAINS(x) CHAIN(x) CHAIN(x) CHAIN(x) CHAIN(x)
+#define MANY 16 /* chains in a row, so that the loop around them is next to nothing */
+
+static uint64_t chain_state = 1;
+
+/* Stands where the compiler cannot see what is called. */
+static void (*volatile called)(void *);
+static uint64_t in_memory = 1;
+
+static void nothing(void *arg)
+{
+    (void)arg;
+    __asm__ volatile("");
+}
+
+static void chain(void *arg)
+{
+    uint64_t *x = arg, y = *x;
+    CHAIN(y)
+    *x = y;
+}
+
+#define LOOPS_AT(place)                                                                            \
+    static void loop_empty_##place(uint64_t turns)                                                 \
+    {                                                                                              \
+        PLACE(place)                                                                               \
+        TIMES(turns)                                                                               \
+        __asm__ volatile("");                                                                      \
+    }                                                                                              \
+    static void loop_chain_##place(uint64_t turns)                                                 \
+    {                                                                                              \
+        uint64_t x = chain_state;                                                                  \
+        PLACE(place)                                                                               \
+        TIMES(turns){CHAIN(x)} chain_state = x;                                                    \
+    }                                                                                              \
+    static void chain_##place(uint64_t turns)                                                      \
+    {                                                                                              \
+        uint64_t x = chain_state;                                                                  \
+        PLACE(place)                                                                               \
+        for (uint64_t left = turns / MANY; left; left--) {                                         \
+            CHAINS(x) CHAINS(x) CHAINS(x) CHAINS(x)                                                \
+        }                                                                                          \
+        chain_state = x;                                                                           \
+    }                                                                                              \
+    static void call_##place(uint64_t turns, void (*function)(void *))                             \
+    {                                                                                              \
+        called = function;                                                                         \
+        void (*fn)(void *) = called;                                                               \
+        PLACE(place)                                                                               \
+        TIMES(turns)                                                                               \
+        fn(&in_memory);                                                                            \
+    }                                                                                              \
+    static void call_empty_##place(uint64_t turns)                                                 \
+    {                                                                                              \
+        call_##place(turns, nothing);                                                              \
+    }                                                                                              \
+    static void call_chain_##place(uint64_t turns)                                                 \
+    {                                                                                              \
+        call_##place(turns, chain);                                                                \
+    }                                                                                              \
+    static void chain_in_memory_##place(uint64_t turns)                                            \
+    {                                                                                              \
+        volatile uint64_t *x = &in_memory;                                                         \
+        PLACE(place)                                                                               \
+        TIMES(turns)                                                                               \
+        {                                                                                          \
+            uint64_t y = *x;                                                                       \
+            CHAIN(y)                                                                               \
+            *x = y;                                                                                \
+        }                                                                                          \
+    }
+
+LOOPS_AT(0)
+LOOPS_AT(16)
+LOOPS_AT(32)
+LOOPS_AT(48)
+
+#define PLACES(name)                                                                               \
+    {                                                                                              \
+        name##_0, name##_16, name##_32, name##_48                                                  \
+    }
+
+const pki_bench_loops pki_bench_own_loops = {
+    .run = {[PKI_BENCH_LOOP_EMPTY] = PLACES(loop_empty),
+            [PKI_BENCH_LOOP_CHAIN] = PLACES(loop_chain),
+            [PKI_BENCH_CHAIN] = PLACES(chain),
+            [PKI_BENCH_CALL_EMPTY] = PLACES(call_empty),
+            [PKI_BENCH_CALL_CHAIN] = PLACES(call_chain),
+            [PKI_BENCH_CHAIN_IN_MEMORY] = PLACES(chain_in_memory)},
+};
 
 /* ---- a status and the sentence that belongs to it ---- */
 
@@ -129,85 +555,6 @@ pk_status pk_bench(const char *name, void (*fn)(void *), void *arg,
     pki_bench_unlock();
     errno = saved;
     return status;
-}
-
-/* ---- driven from outside ---- */
-
-struct pki_bench_handle {
-    pki_bench_case c;
-};
-
-static pk_status open_case(pki_bench_case *c, size_t index)
-{
-    size_t count;
-    pk_status status = pki_bench_instances(&count);
-    const pki_bench_instance *instance = pki_bench_instance_at(index);
-    if (status == PK_OK && !instance)
-        return pki_bench_fail(PK_ENOENT, "there is no benchmark of number %zu", index);
-    if (status == PK_OK)
-        status = pki_bench_instance_case(instance, pki_bench_engine_get(), NULL, c);
-    if (status != PK_OK)
-        return status;
-    status = pki_bench_case_open(c);
-    if (status == PK_OK && !pki_bench_case_is_fine(c))
-        status = pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->result.reason);
-    return status;
-}
-
-pk_status pk_bench_open_(size_t index, pki_bench_handle **handle)
-{
-    int saved = errno;
-    if (!handle)
-        return pki_bench_fail(PK_EINVAL, "there is nowhere to put the benchmark");
-    *handle = calloc(1, sizeof **handle);
-    if (!*handle)
-        return pki_bench_fail(PK_ENOMEM, "no memory for a benchmark");
-    pk_status status = open_case(&(*handle)->c, index);
-    if (status != PK_OK) {
-        pk_bench_close_(*handle);
-        *handle = NULL;
-    }
-    errno = saved;
-    return status;
-}
-
-/* Once more if the watchdog ended it, without queueing. */
-static bool sample_once(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample)
-{
-    bool loaded = !c->timer || c->queue.loaded || pki_bench_touch(c);
-    if (!loaded || !pki_bench_case_run_sample(c, iterations, sample))
-        return false;
-    if (!c->queue.forced)
-        return true;
-    pki_bench_queue_disable(c);
-    return pki_bench_case_run_sample(c, iterations, sample);
-}
-
-pk_status pk_bench_take_(pki_bench_handle *handle, uint64_t iterations, pki_bench_sample *sample)
-{
-    int saved = errno;
-    if (!handle || !sample)
-        return pki_bench_fail(PK_EINVAL,
-                              "no benchmark is open, or there is nowhere to put the sample");
-    pki_bench_case *c = &handle->c;
-    double overhead;
-    bool fine = iterations || c->iterations || pki_bench_calibrate(c);
-    fine = fine && sample_once(c, iterations ? iterations : c->iterations, sample);
-    errno = saved;
-    if (!fine)
-        return pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->result.reason);
-    double n = (double)sample->iterations;
-    sample->time = n * pki_bench_case_per_iteration(c, sample->time, sample->iterations, &overhead);
-    return PK_OK;
-}
-
-void pk_bench_close_(pki_bench_handle *handle)
-{
-    if (!handle)
-        return;
-    pki_bench_case_close(&handle->c);
-    pki_bench_case_finish(&handle->c);
-    free(handle);
 }
 
 /* ---- What a benchmark's body calls: pk/bench.h ---- */

@@ -3,22 +3,349 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "bench/bench.h"
 #include "bench/counters.h"
 #include "bench/environment.h"
+#include "bench/forms/document.h"
+#include "bench/queue.h"
 #include "bench/rounds.h"
 #include "bench/stats/samples.h"
 
-#define PKI_BENCH_COUNTED_SAMPLES 5
+/* ---- who acts when a thread does not come back in time ---- */
 
-static void pki_bench_figures_record(pki_bench_case *c, const pki_bench_sample *sample);
+typedef struct dog {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t thread;
+    void (*bark)(void *);
+    void *arg;
+    uint64_t due; /* 0: off */
+    bool used;    /* set since the last look */
+    bool asleep;  /* until it is set */
+    bool barked, over;
+} dog;
+
+/* Under the lock. A program may have hundreds of benchmarks, of which one is measured. */
+static void rest(dog *d)
+{
+    struct timespec next = pki_moment(pki_monotonic_ns() + PKI_BENCH_WATCHDOG_LOOK);
+    d->asleep = !d->used && !d->due;
+    d->used = false;
+    if (d->asleep)
+        pthread_cond_wait(&d->wake, &d->lock);
+    else
+        pthread_cond_timedwait(&d->wake, &d->lock, &next);
+    d->asleep = false;
+}
+
+static void *watch(void *dog_)
+{
+    dog *d = dog_;
+    pthread_mutex_lock(&d->lock);
+    while (!d->over) {
+        rest(d);
+        if (d->due && pki_monotonic_ns() >= d->due) {
+            d->due = 0;
+            d->barked = true;
+            d->bark(d->arg);
+        }
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+static void *open_dog(void (*bark)(void *), void *arg)
+{
+    dog *d = calloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    d->bark = bark;
+    d->arg = arg;
+    pthread_mutex_init(&d->lock, NULL);
+    pki_condition_make(&d->wake);
+    if (pki_spawn(&d->thread, watch, d) == 0)
+        return d;
+    pthread_cond_destroy(&d->wake);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+    return NULL;
+}
+
+static void close_dog(void *dog_)
+{
+    dog *d = dog_;
+    pthread_mutex_lock(&d->lock);
+    d->over = true;
+    pthread_cond_signal(&d->wake);
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(d->thread, NULL);
+    pthread_cond_destroy(&d->wake);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+static void set(void *dog_, uint64_t ns)
+{
+    dog *d = dog_;
+    pthread_mutex_lock(&d->lock);
+    d->barked = false;
+    d->used = true;
+    d->due = pki_monotonic_ns() + ns;
+    if (d->asleep)
+        pthread_cond_signal(&d->wake);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static bool call_off(void *dog_)
+{
+    dog *d = dog_;
+    pthread_mutex_lock(&d->lock);
+    bool barked = d->barked;
+    d->barked = false;
+    d->due = 0;
+    pthread_mutex_unlock(&d->lock);
+    return barked;
+}
+
+const pki_bench_watchdog pki_bench_system_watchdog = {open_dog, close_dog, set, call_off};
+
+/* ---- samples of a device whose launches are queued before the first one runs ---- */
+
+static const pki_bench_watchdog *watchdog(const pki_bench_case *c)
+{
+    return c->engine->watchdog ? c->engine->watchdog : &pki_bench_system_watchdog;
+}
+
+/* On the watchdog's thread. */
+static void bark_at(void *case_)
+{
+    const pki_bench_case *c = case_;
+    c->device->release(c->timer);
+}
+
+static void note_off(pki_bench_case *c, const char *why)
+{
+    char text[176];
+    snprintf(text, sizeof text, "launches are not queued (%s): gaps between them count", why);
+    pki_bench_case_note(c, text);
+}
+
+/* Once the timer is there. What cannot be done goes to the case's note. */
+static void pki_bench_queue_open(pki_bench_case *c)
+{
+    pki_bench_queue *q = &c->queue;
+    q->most = PKI_BENCH_QUEUED;
+    if (c->options.unqueued)
+        return;
+    const char *why_not = c->device->cannot_hold(c->timer);
+    if (!why_not) {
+        q->dog = watchdog(c)->open(bark_at, c);
+        why_not = q->dog ? NULL : "no thread for its watchdog";
+    }
+    q->on = !why_not;
+    if (why_not)
+        note_off(c, why_not);
+}
+
+static void pki_bench_queue_close(pki_bench_case *c)
+{
+    if (c->queue.dog)
+        watchdog(c)->close(c->queue.dog);
+    c->queue.dog = NULL;
+}
+
+bool pki_bench_queue_hold(pki_bench_case *c)
+{
+    pki_bench_queue *q = &c->queue;
+    bool hold = q->on && q->loaded;
+    q->loaded = true;
+    q->forced = false;
+    if (!hold)
+        return true;
+    q->held = c->device->hold(c->timer);
+    if (q->held) /* behind it, so that a bark never comes before what it is to undo */
+        watchdog(c)->set(q->dog, PKI_BENCH_HOLD);
+    return q->held;
+}
+
+void pki_bench_queue_release(pki_bench_case *c, uint64_t iterations)
+{
+    pki_bench_queue *q = &c->queue;
+    if (!q->held)
+        return;
+    q->held = false;
+    q->forced = watchdog(c)->call_off(q->dog);
+    c->device->release(c->timer);
+    if (!q->forced)
+        q->fits = PKI_MAX(q->fits, iterations);
+}
+
+void pki_bench_queue_disable(pki_bench_case *c)
+{
+    if (!c->queue.on)
+        return;
+    c->queue.on = false;
+    c->queue.waits = true;
+    note_off(c, "its body waits for the device, or launches more than a queue takes");
+}
+
+void pki_bench_queue_shorten(pki_bench_case *c, uint64_t iterations)
+{
+    if (iterations <= 1) {
+        pki_bench_queue_disable(c);
+        return;
+    }
+    c->queue.most = PKI_MAX(PKI_MIN(c->queue.fits, iterations - 1), 1);
+    c->iterations = PKI_MIN(c->iterations, c->queue.most);
+}
+
+/* ---- threads that run the same thing at once, over and over, and start it together ---- */
+
+static void pki_bench_team_destroy(pki_bench_team *team);
+
+#define SPINS 2000 /* before the processor is offered to others: there may be fewer of them */
+
+typedef struct member {
+    pki_bench_team *team;
+    unsigned number;
+    pthread_t thread;
+} member;
+
+struct pki_bench_team {
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+    uint64_t runs; /* begun so far */
+    unsigned busy; /* not done with this one */
+    bool over;
+    uint32_t arrived PKI_ALIGNED;
+    unsigned threads, started;
+    void (*job)(void *arg, unsigned thread);
+    void *arg;
+    member members[];
+};
+
+/* The next run's number; 0: there is none. */
+static uint64_t await_work(pki_bench_team *team, uint64_t last)
+{
+    pthread_mutex_lock(&team->lock);
+    while (team->runs == last && !team->over)
+        pthread_cond_wait(&team->work, &team->lock);
+    uint64_t next = team->over ? 0 : team->runs;
+    pthread_mutex_unlock(&team->lock);
+    return next;
+}
+
+static void report_done(pki_bench_team *team)
+{
+    pthread_mutex_lock(&team->lock);
+    if (--team->busy == 0)
+        pthread_cond_signal(&team->done);
+    pthread_mutex_unlock(&team->lock);
+}
+
+static void *work(void *arg)
+{
+    member *self = arg;
+    for (uint64_t run = 0; (run = await_work(self->team, run)) != 0;) {
+        self->team->job(self->team->arg, self->number);
+        report_done(self->team);
+    }
+    return NULL;
+}
+
+/* The program's signals are for the program's threads. */
+static int start(member *m)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&m->thread, NULL, work, m);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static pki_bench_team *pki_bench_team_create(unsigned threads,
+                                             void (*job)(void *arg, unsigned thread), void *arg)
+{
+    size_t bytes = sizeof(pki_bench_team) + threads * sizeof(member);
+    pki_bench_team *team =
+        aligned_alloc(PKI_LINE, (bytes + PKI_LINE - 1) & ~(size_t)(PKI_LINE - 1));
+    if (!team)
+        return NULL;
+    *team = (pki_bench_team){.threads = threads, .started = 1, .job = job, .arg = arg};
+    pthread_mutex_init(&team->lock, NULL);
+    pthread_cond_init(&team->work, NULL);
+    pthread_cond_init(&team->done, NULL);
+    for (unsigned i = 1; i < threads; i++) {
+        team->members[i].team = team;
+        team->members[i].number = i;
+        int error = start(&team->members[i]);
+        if (error) {
+            pki_bench_team_destroy(team);
+            errno = error;
+            return NULL;
+        }
+        team->started++;
+    }
+    return team;
+}
+
+/* threads - 1 new ones, which wait; the caller is number 0. NULL and errno. */
+static void pki_bench_team_destroy(pki_bench_team *team)
+{
+    if (!team)
+        return;
+    pthread_mutex_lock(&team->lock);
+    team->over = true;
+    pthread_cond_broadcast(&team->work);
+    pthread_mutex_unlock(&team->lock);
+    for (unsigned i = 1; i < team->started; i++)
+        pthread_join(team->members[i].thread, NULL);
+    pthread_cond_destroy(&team->work);
+    pthread_cond_destroy(&team->done);
+    pthread_mutex_destroy(&team->lock);
+    free(team);
+}
+
+/* The job on all of them; returns when all are done. */
+static void pki_bench_team_run(pki_bench_team *team)
+{
+    pthread_mutex_lock(&team->lock);
+    team->arrived = 0;
+    team->busy = team->threads;
+    team->runs++;
+    pthread_cond_broadcast(&team->work);
+    pthread_mutex_unlock(&team->lock);
+    team->job(team->arg, 0);
+    pthread_mutex_lock(&team->lock);
+    team->busy--;
+    while (team->busy)
+        pthread_cond_wait(&team->done, &team->lock);
+    pthread_mutex_unlock(&team->lock);
+}
+
+void pki_bench_team_meet(pki_bench_team *team)
+{
+    __atomic_fetch_add(&team->arrived, 1, __ATOMIC_ACQ_REL);
+    for (unsigned spins = 0; pki_load_acquire(&team->arrived) < team->threads; spins++)
+        if (spins >= SPINS)
+            sched_yield();
+}
 
 /* ---- one benchmark with its parameters, while it is measured ---- */
 
@@ -289,6 +616,8 @@ bool pki_bench_case_run_sample(pki_bench_case *c, uint64_t iterations, pki_bench
 
 /* ---- keeping it ---- */
 
+static void pki_bench_figures_record(pki_bench_case *c, const pki_bench_sample *sample);
+
 double pki_bench_case_per_iteration(const pki_bench_case *c, double time, uint64_t iterations,
                                     double *overhead)
 {
@@ -367,78 +696,6 @@ bool pki_bench_case_record_sample(pki_bench_case *c)
         pki_bench_clocks_check(c);
     c->spent += pki_bench_now(c) - before;
     return true;
-}
-
-/* ---- what is counted, not timed ---- */
-
-/* Per iteration of one thread, all threads together; negative: not counted. */
-static double counted_in(const pki_bench_case *c, int counter)
-{
-    double sum = 0;
-    for (unsigned i = 0; i < c->options.threads; i++) {
-        double value = c->runs[i].counting ? c->runs[i].counted.value[counter] : -1;
-        if (value < 0)
-            return -1;
-        sum += value;
-    }
-    return sum / (double)c->iterations;
-}
-
-static void count_hardware(pki_bench_case *c)
-{
-    pk_bench_result *r = &c->result;
-    double values[PKI_BENCH_COUNTERS][PKI_BENCH_COUNTED_SAMPLES];
-    double *const into[PKI_BENCH_COUNTERS] = {&r->instructions, &r->cycles, &r->cache_misses,
-                                              &r->branch_misses};
-    char why[192];
-    pki_bench_sample sample;
-    pki_bench_counters_explain(why, sizeof why);
-    pki_bench_case_note(c, why);
-    c->counting_hardware = true;
-    for (int i = 0; i < PKI_BENCH_COUNTED_SAMPLES; i++) {
-        if (!pki_bench_case_run_sample(c, c->iterations, &sample))
-            break;
-        for (int j = 0; j < PKI_BENCH_COUNTERS; j++)
-            values[j][i] = counted_in(c, j);
-    }
-    c->counting_hardware = false;
-    for (int j = 0; j < PKI_BENCH_COUNTERS && pki_bench_case_is_fine(c); j++)
-        *into[j] = pki_samples_select_median(values[j], PKI_BENCH_COUNTED_SAMPLES);
-}
-
-static void count_allocations(pki_bench_case *c)
-{
-    double counts[PKI_BENCH_COUNTED_SAMPLES], bytes[PKI_BENCH_COUNTED_SAMPLES];
-    pki_bench_sample sample;
-    if (!pki_bench_allocations_seen()) {
-        pki_bench_case_note(c, "allocations are not counted: the program has no "
-                               "PK_BENCH_COUNT_ALLOCATIONS, or its malloc is not glibc's");
-        return;
-    }
-    c->counting_allocations = true;
-    for (int i = 0; i < PKI_BENCH_COUNTED_SAMPLES; i++) {
-        uint64_t count, size;
-        if (!pki_bench_case_run_sample(c, c->iterations, &sample))
-            break;
-        pki_bench_allocations_read(&count, &size);
-        counts[i] = (double)count / (double)c->iterations;
-        bytes[i] = (double)size / (double)c->iterations;
-    }
-    c->counting_allocations = false;
-    if (!pki_bench_case_is_fine(c))
-        return;
-    c->result.allocations = pki_samples_select_median(counts, PKI_BENCH_COUNTED_SAMPLES);
-    c->result.allocated_bytes = pki_samples_select_median(bytes, PKI_BENCH_COUNTED_SAMPLES);
-}
-
-void pki_bench_count_events(pki_bench_case *c)
-{
-    if (pki_bench_case_is_fine(c) && c->count && c->options.hardware)
-        count_hardware(c);
-    if (pki_bench_case_is_fine(c) && c->count && c->options.allocations)
-        count_allocations(c);
-    if (c->figures_lost)
-        pki_bench_case_note(c, "figures beyond 16 names, or without memory, are missing");
 }
 
 /* ---- what a benchmark counts itself (pk_bench_add_counter), over its samples ---- */

@@ -166,10 +166,6 @@ void pki_bench_case_note(pki_bench_case *c, const char *text);
 
 /* Hardware counters and allocations, in a few samples of their own, since counting costs time. */
 
-/* After the last timed sample, while the case is open. What is unavailable goes into
- * c->result.note. */
-void pki_bench_count_events(pki_bench_case *c);
-
 /* ---- what a benchmark counts itself (pk_bench_add_counter), over its samples ---- */
 
 /* The median over the samples, which are rearranged. */

@@ -53,13 +53,8 @@ typedef struct pki_bench_clocks {
     char why[128];
 } pki_bench_clocks;
 
-/* During the warm-up that began then: does the clock rise no more? */
-bool pki_bench_clocks_risen(struct pki_bench_case *c, uint64_t began);
-
 /* Around the measurement, and after each of its samples. */
-void pki_bench_clocks_start(struct pki_bench_case *c);
 void pki_bench_clocks_check(struct pki_bench_case *c);
-void pki_bench_clocks_finish(struct pki_bench_case *c);
 
 /* ---- what is counted, not timed: hardware counters and allocations ---- */
 
@@ -71,8 +66,6 @@ void pki_bench_clocks_finish(struct pki_bench_case *c);
 /* Does anybody stand there? Tries it with one allocation. */
 bool pki_bench_allocations_seen(void);
 
-void pki_bench_allocations_start(void); /* from zero */
-void pki_bench_allocations_stop(void);
 void pki_bench_allocations_read(uint64_t *count, uint64_t *bytes);
 
 /* ---- counters ---- */
@@ -99,14 +92,6 @@ typedef struct pki_bench_counters {
 typedef struct pki_bench_counts {
     double value[PKI_BENCH_COUNTERS];
 } pki_bench_counts;
-
-/* False if not one of them can be had. They count from start to stop. */
-bool pki_bench_counters_open(pki_bench_counters *counters);
-void pki_bench_counters_start(pki_bench_counters *counters);
-void pki_bench_counters_stop(pki_bench_counters *counters);
-/* Scaled up where the processor had to share its counters. */
-void pki_bench_counters_read(pki_bench_counters *counters, pki_bench_counts *counts);
-void pki_bench_counters_close(pki_bench_counters *counters);
 
 /* Can they be had here? If not, why, in words; if only some, which not. "" if all. */
 void pki_bench_counters_explain(char *text, size_t size);

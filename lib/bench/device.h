@@ -51,6 +51,3 @@ const pki_bench_device *pki_bench_device_find(const char **why_not);
 /* By NVML, of the device with that UUID ("GPU-..."): NULL if NVML is not there or does not know it.
  * What is open keeps NVML initialised. */
 typedef struct pki_bench_health_source pki_bench_health_source;
-pki_bench_health_source *pki_bench_health_open(const char *uuid);
-bool pki_bench_health_read(const pki_bench_health_source *source, pki_bench_health *health);
-void pki_bench_health_close(pki_bench_health_source *source);

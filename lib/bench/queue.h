@@ -61,10 +61,6 @@ typedef struct pki_bench_queue {
     void *dog;
 } pki_bench_queue;
 
-/* Once the timer is there. What cannot be done goes to the case's note. */
-void pki_bench_queue_open(struct pki_bench_case *c);
-void pki_bench_queue_close(struct pki_bench_case *c);
-
 /* Around a sample's launches. False: the device reports an error. Letting go twice is fine. */
 bool pki_bench_queue_hold(struct pki_bench_case *c);
 void pki_bench_queue_release(struct pki_bench_case *c, uint64_t iterations);

@@ -1,23 +1,303 @@
 #include "bench/rounds.h"
 
+#include <pk/bench.h>
+#include <pk/private.h>
+
 #include <errno.h>
-#include <pthread.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
+#include "backend/nvml/api.h"
+#include "backend/nvml/reading.h"
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/files.h"
+#include "base/memory.h"
 #include "bench/bench.h"
 #include "bench/case.h"
+#include "bench/counters.h"
+#include "bench/device.h"
+#include "bench/environment.h"
 #include "bench/forms/document.h"
+#include "bench/registry.h"
 #include "bench/stats/samples.h"
+
+/* ---- a device's own clock while it is measured ---- */
+
+static bool read_now(pki_bench_case *c, pki_bench_health *health)
+{
+    c->clocks.read = pki_bench_now(c);
+    c->clocks.looked = true;
+    return c->device->health(c->timer, health);
+}
+
+static bool is_time(const pki_bench_case *c)
+{
+    return !c->clocks.looked || pki_bench_now(c) - c->clocks.read >= PKI_BENCH_CLOCKS_EVERY;
+}
+
+/* ---- warm-up ---- */
+
+/* During the warm-up that began then: does the clock rise no more? */
+static bool pki_bench_clocks_risen(pki_bench_case *c, uint64_t began)
+{
+    pki_bench_clocks *clocks = &c->clocks;
+    pki_bench_health health;
+    if (is_time(c) && read_now(c, &health) && health.mhz) {
+        if (health.mhz > clocks->top * (1 + PKI_BENCH_CLOCKS_RISE)) {
+            clocks->top = health.mhz;
+            clocks->rose = clocks->read;
+        }
+    }
+    uint64_t now = pki_bench_now(c);
+    return clocks->top ? now - clocks->rose >= PKI_BENCH_CLOCKS_STILL
+                       : now - began >= PKI_BENCH_CLOCKS_BLIND;
+}
+
+/* ---- measurement ---- */
+
+static void mark(pki_bench_case *c)
+{
+    pki_bench_clocks *clocks = &c->clocks;
+    if (clocks->first < c->count)
+        memset(c->marks + clocks->first, PK_BENCH_MARK_THROTTLED, c->count - clocks->first);
+    c->result.throttled += c->count - clocks->first;
+}
+
+static bool is_same(double a, double b)
+{
+    return fabs(a - b) <= PKI_BENCH_CLOCKS_SAME * PKI_MAX(a, b);
+}
+
+static double clock_between(unsigned before, unsigned after)
+{
+    if (!before || !after)
+        return PKI_BENCH_CLOCK_UNKNOWN;
+    return is_same(before, after) ? PKI_MIN(before, after) : PKI_BENCH_CLOCK_CHANGED;
+}
+
+/* Samples since the last reading lie between two; both judge them. */
+static void check(pki_bench_case *c)
+{
+    pki_bench_clocks *clocks = &c->clocks;
+    pki_bench_health health = {.mhz = 0};
+    bool told = read_now(c, &health), held = told && *health.held_down != 0;
+    if (held || (told && clocks->held))
+        mark(c);
+    if (held)
+        memcpy(clocks->why, health.held_down, sizeof clocks->why);
+    for (size_t i = clocks->first; i < c->count; i++)
+        c->mhz[i] = clock_between(clocks->last, health.mhz);
+    if (health.mhz) {
+        clocks->low = clocks->low ? PKI_MIN(clocks->low, health.mhz) : health.mhz;
+        clocks->high = PKI_MAX(clocks->high, health.mhz);
+    }
+    clocks->last = health.mhz;
+    clocks->held = held;
+    clocks->first = c->count;
+}
+
+static void pki_bench_clocks_start(pki_bench_case *c)
+{
+    c->clocks.low = c->clocks.high = c->clocks.last = 0;
+    c->clocks.held = false;
+    c->clocks.first = c->count;
+    c->clocks.why[0] = 0;
+    c->result.throttled = 0;
+    check(c);
+}
+
+void pki_bench_clocks_check(pki_bench_case *c)
+{
+    if (is_time(c))
+        check(c);
+}
+
+/* ---- samples at other clocks are left out ---- */
+
+/* The median of those that are known; 0: none is, or there is no memory. */
+static double usual_clock(const pki_bench_case *c)
+{
+    double *known = malloc(PKI_MAX(c->count, (size_t)1) * sizeof *known);
+    size_t n = 0;
+    for (size_t i = 0; known && i < c->count; i++)
+        if (c->mhz[i] > 0)
+            known[n++] = c->mhz[i];
+    double usual = n ? pki_samples_select_median(known, n) : 0;
+    free(known);
+    return usual;
+}
+
+static bool is_at(const pki_bench_case *c, size_t i, double usual)
+{
+    bool other = c->mhz[i] > 0 && usual > 0 && !is_same(c->mhz[i], usual);
+    return !(c->marks[i] & PK_BENCH_MARK_THROTTLED) && c->mhz[i] >= 0 && !other;
+}
+
+static void keep(pki_bench_case *c, size_t from, size_t to)
+{
+    c->time[to] = c->time[from];
+    c->cpu[to] = c->cpu[from];
+    c->at[to] = c->at[from];
+    c->overhead[to] = c->overhead[from];
+    c->launch[to] = c->launch[from];
+    c->mhz[to] = c->mhz[from];
+    c->marks[to] = c->marks[from];
+    for (unsigned s = 0; s < c->series_count; s++)
+        if (from < c->series[s].count)
+            c->series[s].values[to] = c->series[s].values[from];
+}
+
+/* A figure that not every sample has had stays whole: nobody knows whose its values are. */
+static bool series_are_whole(const pki_bench_case *c)
+{
+    for (unsigned s = 0; s < c->series_count; s++)
+        if (c->series[s].count != c->count)
+            return false;
+    return true;
+}
+
+/* How many. */
+static size_t leave_out(pki_bench_case *c, double usual)
+{
+    size_t all = c->count, kept = 0;
+    for (size_t i = 0; i < all; i++)
+        kept += is_at(c, i, usual);
+    if (kept == all || kept * 2 < all || kept < 2 || !series_are_whole(c))
+        return 0;
+    kept = 0;
+    for (size_t i = 0; i < all; i++)
+        if (is_at(c, i, usual))
+            keep(c, i, kept++);
+    c->count = kept;
+    for (unsigned s = 0; s < c->series_count; s++)
+        c->series[s].count = kept;
+    return all - kept;
+}
+
+/* Of what is kept. */
+static void note_range(pki_bench_case *c, size_t out)
+{
+    pki_bench_clocks *clocks = &c->clocks;
+    for (size_t i = 0; i < c->count && out; i++) {
+        unsigned mhz = (unsigned)PKI_MAX(c->mhz[i], 0);
+        clocks->low = i ? PKI_MIN(clocks->low, mhz) : mhz;
+        clocks->high = i ? PKI_MAX(clocks->high, mhz) : mhz;
+    }
+    c->result.clock_low_mhz = clocks->low;
+    c->result.clock_high_mhz = clocks->high;
+}
+
+static void pki_bench_clocks_finish(pki_bench_case *c)
+{
+    char text[160] = "";
+    check(c);
+    size_t all = c->count;
+    double usual = usual_clock(c);
+    size_t out = leave_out(c, usual);
+    pk_bench_result *r = &c->result;
+    note_range(c, out);
+    if (out && r->throttled)
+        snprintf(text, sizeof text,
+                 "%zu of %zu samples are left out: the GPU's clock was held down (%.70s)", out, all,
+                 c->clocks.why);
+    else if (out)
+        snprintf(text, sizeof text,
+                 "%zu of %zu samples are left out: the GPU's clock was not at %.0f MHz", out, all,
+                 usual);
+    else if (r->throttled)
+        snprintf(text, sizeof text,
+                 "throttled: in %zu of %zu samples the GPU's clock was held "
+                 "down (%.70s)",
+                 (size_t)r->throttled, all, c->clocks.why);
+    else if (!is_same(r->clock_low_mhz, r->clock_high_mhz))
+        snprintf(text, sizeof text, "the GPU's clock went between %u and %u MHz meanwhile",
+                 r->clock_low_mhz, r->clock_high_mhz);
+    pki_bench_case_note(c, text);
+}
+
+/* ---- what is counted, not timed ---- */
+
+#define PKI_BENCH_COUNTED_SAMPLES 5
+
+/* Per iteration of one thread, all threads together; negative: not counted. */
+static double counted_in(const pki_bench_case *c, int counter)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < c->options.threads; i++) {
+        double value = c->runs[i].counting ? c->runs[i].counted.value[counter] : -1;
+        if (value < 0)
+            return -1;
+        sum += value;
+    }
+    return sum / (double)c->iterations;
+}
+
+static void count_hardware(pki_bench_case *c)
+{
+    pk_bench_result *r = &c->result;
+    double values[PKI_BENCH_COUNTERS][PKI_BENCH_COUNTED_SAMPLES];
+    double *const into[PKI_BENCH_COUNTERS] = {&r->instructions, &r->cycles, &r->cache_misses,
+                                              &r->branch_misses};
+    char why[192];
+    pki_bench_sample sample;
+    pki_bench_counters_explain(why, sizeof why);
+    pki_bench_case_note(c, why);
+    c->counting_hardware = true;
+    for (int i = 0; i < PKI_BENCH_COUNTED_SAMPLES; i++) {
+        if (!pki_bench_case_run_sample(c, c->iterations, &sample))
+            break;
+        for (int j = 0; j < PKI_BENCH_COUNTERS; j++)
+            values[j][i] = counted_in(c, j);
+    }
+    c->counting_hardware = false;
+    for (int j = 0; j < PKI_BENCH_COUNTERS && pki_bench_case_is_fine(c); j++)
+        *into[j] = pki_samples_select_median(values[j], PKI_BENCH_COUNTED_SAMPLES);
+}
+
+static void count_allocations(pki_bench_case *c)
+{
+    double counts[PKI_BENCH_COUNTED_SAMPLES], bytes[PKI_BENCH_COUNTED_SAMPLES];
+    pki_bench_sample sample;
+    if (!pki_bench_allocations_seen()) {
+        pki_bench_case_note(c, "allocations are not counted: the program has no "
+                               "PK_BENCH_COUNT_ALLOCATIONS, or its malloc is not glibc's");
+        return;
+    }
+    c->counting_allocations = true;
+    for (int i = 0; i < PKI_BENCH_COUNTED_SAMPLES; i++) {
+        uint64_t count, size;
+        if (!pki_bench_case_run_sample(c, c->iterations, &sample))
+            break;
+        pki_bench_allocations_read(&count, &size);
+        counts[i] = (double)count / (double)c->iterations;
+        bytes[i] = (double)size / (double)c->iterations;
+    }
+    c->counting_allocations = false;
+    if (!pki_bench_case_is_fine(c))
+        return;
+    c->result.allocations = pki_samples_select_median(counts, PKI_BENCH_COUNTED_SAMPLES);
+    c->result.allocated_bytes = pki_samples_select_median(bytes, PKI_BENCH_COUNTED_SAMPLES);
+}
+
+/* After the last timed sample, while the case is open. What is unavailable goes into
+ * c->result.note. */
+static void pki_bench_count_events(pki_bench_case *c)
+{
+    if (pki_bench_case_is_fine(c) && c->count && c->options.hardware)
+        count_hardware(c);
+    if (pki_bench_case_is_fine(c) && c->count && c->options.allocations)
+        count_allocations(c);
+    if (c->figures_lost)
+        pki_bench_case_note(c, "figures beyond 16 names, or without memory, are missing");
+}
 
 /* ---- plan ---- */
 
@@ -81,14 +361,16 @@ static bool seek(pki_bench_case *c, double wanted, bool *found)
     return true;
 }
 
-bool pki_bench_touch(pki_bench_case *c)
+/* One iteration, before any that counts: what is loaded at first use is there. */
+static bool pki_bench_touch(pki_bench_case *c)
 {
     pki_bench_sample sample;
     c->result.warmup_iterations++;
     return pki_bench_case_run_sample(c, 1, &sample);
 }
 
-bool pki_bench_calibrate(pki_bench_case *c)
+/* Only the iterations, one sample after the other until it is long enough. */
+static bool pki_bench_calibrate(pki_bench_case *c)
 {
     bool found = c->options.iterations > 0;
     c->iterations = found ? c->options.iterations : 1;
@@ -226,133 +508,83 @@ static bool pki_bench_sample_case(pki_bench_case *c)
     return more;
 }
 
-/* ---- threads that run the same thing at once, over and over, and start it together ---- */
+/* ---- driven from outside ---- */
 
-#define SPINS 2000 /* before the processor is offered to others: there may be fewer of them */
-
-typedef struct member {
-    pki_bench_team *team;
-    unsigned number;
-    pthread_t thread;
-} member;
-
-struct pki_bench_team {
-    pthread_mutex_t lock;
-    pthread_cond_t work, done;
-    uint64_t runs; /* begun so far */
-    unsigned busy; /* not done with this one */
-    bool over;
-    uint32_t arrived PKI_ALIGNED;
-    unsigned threads, started;
-    void (*job)(void *arg, unsigned thread);
-    void *arg;
-    member members[];
+struct pki_bench_handle {
+    pki_bench_case c;
 };
 
-/* The next run's number; 0: there is none. */
-static uint64_t await_work(pki_bench_team *team, uint64_t last)
+static pk_status open_case(pki_bench_case *c, size_t index)
 {
-    pthread_mutex_lock(&team->lock);
-    while (team->runs == last && !team->over)
-        pthread_cond_wait(&team->work, &team->lock);
-    uint64_t next = team->over ? 0 : team->runs;
-    pthread_mutex_unlock(&team->lock);
-    return next;
+    size_t count;
+    pk_status status = pki_bench_instances(&count);
+    const pki_bench_instance *instance = pki_bench_instance_at(index);
+    if (status == PK_OK && !instance)
+        return pki_bench_fail(PK_ENOENT, "there is no benchmark of number %zu", index);
+    if (status == PK_OK)
+        status = pki_bench_instance_case(instance, pki_bench_engine_get(), NULL, c);
+    if (status != PK_OK)
+        return status;
+    status = pki_bench_case_open(c);
+    if (status == PK_OK && !pki_bench_case_is_fine(c))
+        status = pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->result.reason);
+    return status;
 }
 
-static void report_done(pki_bench_team *team)
+pk_status pk_bench_open_(size_t index, pki_bench_handle **handle)
 {
-    pthread_mutex_lock(&team->lock);
-    if (--team->busy == 0)
-        pthread_cond_signal(&team->done);
-    pthread_mutex_unlock(&team->lock);
-}
-
-static void *work(void *arg)
-{
-    member *self = arg;
-    for (uint64_t run = 0; (run = await_work(self->team, run)) != 0;) {
-        self->team->job(self->team->arg, self->number);
-        report_done(self->team);
+    int saved = errno;
+    if (!handle)
+        return pki_bench_fail(PK_EINVAL, "there is nowhere to put the benchmark");
+    *handle = calloc(1, sizeof **handle);
+    if (!*handle)
+        return pki_bench_fail(PK_ENOMEM, "no memory for a benchmark");
+    pk_status status = open_case(&(*handle)->c, index);
+    if (status != PK_OK) {
+        pk_bench_close_(*handle);
+        *handle = NULL;
     }
-    return NULL;
+    errno = saved;
+    return status;
 }
 
-/* The program's signals are for the program's threads. */
-static int start(member *m)
+/* Once more if the watchdog ended it, without queueing. */
+static bool sample_once(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&m->thread, NULL, work, m);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
+    bool loaded = !c->timer || c->queue.loaded || pki_bench_touch(c);
+    if (!loaded || !pki_bench_case_run_sample(c, iterations, sample))
+        return false;
+    if (!c->queue.forced)
+        return true;
+    pki_bench_queue_disable(c);
+    return pki_bench_case_run_sample(c, iterations, sample);
 }
 
-pki_bench_team *pki_bench_team_create(unsigned threads, void (*job)(void *arg, unsigned thread),
-                                      void *arg)
+pk_status pk_bench_take_(pki_bench_handle *handle, uint64_t iterations, pki_bench_sample *sample)
 {
-    size_t bytes = sizeof(pki_bench_team) + threads * sizeof(member);
-    pki_bench_team *team =
-        aligned_alloc(PKI_LINE, (bytes + PKI_LINE - 1) & ~(size_t)(PKI_LINE - 1));
-    if (!team)
-        return NULL;
-    *team = (pki_bench_team){.threads = threads, .started = 1, .job = job, .arg = arg};
-    pthread_mutex_init(&team->lock, NULL);
-    pthread_cond_init(&team->work, NULL);
-    pthread_cond_init(&team->done, NULL);
-    for (unsigned i = 1; i < threads; i++) {
-        team->members[i].team = team;
-        team->members[i].number = i;
-        int error = start(&team->members[i]);
-        if (error) {
-            pki_bench_team_destroy(team);
-            errno = error;
-            return NULL;
-        }
-        team->started++;
-    }
-    return team;
+    int saved = errno;
+    if (!handle || !sample)
+        return pki_bench_fail(PK_EINVAL,
+                              "no benchmark is open, or there is nowhere to put the sample");
+    pki_bench_case *c = &handle->c;
+    double overhead;
+    bool fine = iterations || c->iterations || pki_bench_calibrate(c);
+    fine = fine && sample_once(c, iterations ? iterations : c->iterations, sample);
+    errno = saved;
+    if (!fine)
+        return pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->result.reason);
+    double n = (double)sample->iterations;
+    sample->time = n * pki_bench_case_per_iteration(c, sample->time, sample->iterations, &overhead);
+    return PK_OK;
 }
 
-void pki_bench_team_destroy(pki_bench_team *team)
+void pk_bench_close_(pki_bench_handle *handle)
 {
-    if (!team)
+    if (!handle)
         return;
-    pthread_mutex_lock(&team->lock);
-    team->over = true;
-    pthread_cond_broadcast(&team->work);
-    pthread_mutex_unlock(&team->lock);
-    for (unsigned i = 1; i < team->started; i++)
-        pthread_join(team->members[i].thread, NULL);
-    pthread_cond_destroy(&team->work);
-    pthread_cond_destroy(&team->done);
-    pthread_mutex_destroy(&team->lock);
-    free(team);
-}
-
-void pki_bench_team_run(pki_bench_team *team)
-{
-    pthread_mutex_lock(&team->lock);
-    team->arrived = 0;
-    team->busy = team->threads;
-    team->runs++;
-    pthread_cond_broadcast(&team->work);
-    pthread_mutex_unlock(&team->lock);
-    team->job(team->arg, 0);
-    pthread_mutex_lock(&team->lock);
-    team->busy--;
-    while (team->busy)
-        pthread_cond_wait(&team->done, &team->lock);
-    pthread_mutex_unlock(&team->lock);
-}
-
-void pki_bench_team_meet(pki_bench_team *team)
-{
-    __atomic_fetch_add(&team->arrived, 1, __ATOMIC_ACQ_REL);
-    for (unsigned spins = 0; pki_load_acquire(&team->arrived) < team->threads; spins++)
-        if (spins >= SPINS)
-            sched_yield();
+    pki_bench_case_close(&handle->c);
+    pki_bench_case_finish(&handle->c);
+    free(handle);
 }
 
 /* ---- several benchmarks measured in turns ---- */
@@ -467,51 +699,4 @@ pk_status pki_bench_run_rounds(pki_bench_case *cases, size_t count, bool togethe
     show(&s, NULL);
     free(order);
     return status;
-}
-
-/* ---- one line on a terminal while benchmarks run ---- */
-
-#define EVERY 100000000u /* ns */
-#define CLEAR "\r\033[K"
-
-pki_bench_line pki_bench_line_make(bool wanted, uint32_t repetitions)
-{
-    return (pki_bench_line){.on = wanted && isatty(STDERR_FILENO), .repetitions = repetitions};
-}
-
-/* Control characters in a name must not reach the terminal. */
-static void put_name(char *text, size_t size, const char *name)
-{
-    size_t i = 0;
-    for (; name[i] && i + 1 < size; i++)
-        text[i] = (unsigned char)name[i] < 0x20 || name[i] == 0x7f ? '?' : name[i];
-    text[i] = 0;
-}
-
-void pki_bench_line_text(const pki_bench_line *line, const pki_bench_case *c, size_t done,
-                         size_t count, char *text, size_t size)
-{
-    char name[48], round[32] = "";
-    put_name(name, sizeof name, c->name);
-    if (line->repetitions > 1)
-        snprintf(round, sizeof round, " repetition %u/%u", line->repetition + 1, line->repetitions);
-    if (c->count)
-        snprintf(text, size, "[%zu/%zu]%s %s  %zu samples, last %s", done, count, round, name,
-                 c->count, pki_bench_time(c->time[c->count - 1]).text);
-    else
-        snprintf(text, size, "[%zu/%zu]%s %s  warming up", done, count, round, name);
-}
-
-void pki_bench_line_show(void *user, const pki_bench_case *c, size_t done, size_t count)
-{
-    pki_bench_line *line = user;
-    char text[160] = CLEAR;
-    uint64_t now = pki_monotonic_ns();
-    if (!line->on || (c && now - line->last < EVERY))
-        return;
-    line->last = now;
-    if (c)
-        pki_bench_line_text(line, c, done, count, text + strlen(CLEAR),
-                            sizeof text - strlen(CLEAR));
-    pki_write_stderr(text, strlen(text));
 }

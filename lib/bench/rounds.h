@@ -34,23 +34,9 @@
 #define PKI_BENCH_MARKS 2              /* a device's marks around a sample */
 #define PKI_BENCH_ITERATIONS_MOST ((uint64_t)1 << 40)
 
-/* Only the iterations, one sample after the other until it is long enough. */
-bool pki_bench_calibrate(pki_bench_case *c);
-
-/* One iteration, before any that counts: what is loaded at first use is there. */
-bool pki_bench_touch(pki_bench_case *c);
-
 /* ---- threads that run the same thing at once, over and over, and start it together ---- */
 
 typedef struct pki_bench_team pki_bench_team;
-
-/* threads - 1 new ones, which wait; the caller is number 0. NULL and errno. */
-pki_bench_team *pki_bench_team_create(unsigned threads, void (*job)(void *arg, unsigned thread),
-                                      void *arg);
-void pki_bench_team_destroy(pki_bench_team *team);
-
-/* The job on all of them; returns when all are done. */
-void pki_bench_team_run(pki_bench_team *team);
 
 /* Inside the job, once per thread and run: returns when all have come here. */
 void pki_bench_team_meet(pki_bench_team *team);
@@ -72,11 +58,6 @@ typedef struct pki_bench_line {
     uint32_t repetition, repetitions;
     uint64_t last; /* when it was written, ns */
 } pki_bench_line;
-
-pki_bench_line pki_bench_line_make(bool wanted, uint32_t repetitions);
-
-/* A pki_bench_progress; user is a pki_bench_line. */
-void pki_bench_line_show(void *user, const pki_bench_case *c, size_t done, size_t count);
 
 /* The line's text: "[3/12] sum/n:1024  123.4 ns  +- 0.8 %". For tests, too. */
 void pki_bench_line_text(const pki_bench_line *line, const pki_bench_case *c, size_t done,

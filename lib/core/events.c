@@ -486,7 +486,7 @@ bool pki_events_keep_off_fast_path(uint32_t id)
     return pki_events_on() && !pki_load(&frequent[id]);
 }
 
-/* As in core/thin.c; from 1 to 2n - 1, n on average. */
+/* As in core/region.c; from 1 to 2n - 1, n on average. */
 static uint32_t draw(pki_sampler *s, uint32_t n)
 {
     uint64_t x = s->seed ? s->seed : 1;

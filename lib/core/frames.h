@@ -14,14 +14,6 @@
 /* The innermost open region of that id; NULL: none. Within pki_enter and pki_leave. */
 pki_frame *pki_find_frame(pki_thread *t, uint32_t id);
 
-/* Closes the innermost region; there is one, and no guard above it. By the owner, as all below but
- * the last. */
-void pki_close_top(pki_thread *t, uint64_t now, unsigned flags);
-
-/* Closes the innermost region of that id, and what is open inside it as unbalanced. Without one it
- * is a stray end. */
-void pki_close(pki_thread *t, uint32_t id, uint64_t now, unsigned flags);
-
 /* If the innermost open call of that id is an untimed one (core/thin.h): where it is counted, else
  * NULL; and its end. */
 pki_counted *pki_untimed_call(pki_thread *t, uint32_t id);

@@ -28,6 +28,4 @@ void pki_mirrors_close(void);
 unsigned pki_mirrors_count(void);
 
 /* To all of them. Begin returns the flags for the frame's id, 0 if there is no mirror. */
-uint32_t pki_mirrors_begin(uint32_t id, unsigned depth);
-void pki_mirrors_end(uint32_t id, const pki_work *work);
 void pki_mirrors_mark(uint32_t id);

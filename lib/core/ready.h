@@ -55,9 +55,5 @@ typedef struct pki_ready {
 /* Within pki_enter and pki_leave. The thread goes on to wait for others, or comes from there. */
 void pki_ready_border(pki_ready *r, const pki_thread *t, bool to_wait);
 
-/* Ends a step of this thread: what of it was so, ns; PKI_READY_UNKNOWN where nobody announces
- * borders. seat: where it was. */
-uint64_t pki_ready_step(pki_ready *r, const pki_thread *t, pki_seat *seat);
-
 /* Its block is to be another thread's. Beside any of the above, of other threads. */
 void pki_ready_forget(pki_ready *r, const pki_thread *t);

@@ -18,11 +18,15 @@
  */
 #include <pk/region.h>
 
-#include "core/frames.h"
+#include "comm/model/communicator.h"
 #include "core/events.h"
+#include "core/frames.h"
 #include "core/join.h"
 #include "core/mirror.h"
+#include "core/registry.h"
+#include "core/ring.h"
 #include "core/thin.h"
+#include "core/thread.h"
 
 static PKI_COLD void begin_slow(pk_region *region);
 static PKI_COLD void end_slow(pk_region *region);
@@ -100,6 +104,12 @@ PKI_IN_ORDER void pk_region_next_on_(pk_region *from, pk_region *to)
 }
 
 /* ---- behind the tests ---- */
+
+static uint32_t pki_mirrors_begin(uint32_t id, unsigned depth);
+static bool pki_thin_begin(pki_thread *t, pk_region *region, uint32_t id, bool *timed);
+static void pki_thin_settle(pki_thread *t);
+static void pki_close_top(pki_thread *t, uint64_t now, unsigned flags);
+static void pki_close(pki_thread *t, uint32_t id, uint64_t now, unsigned flags);
 
 /* Beyond the limit only the ids are kept, under a guard that sends every end to its slow path. */
 static void begin_too_deep(pki_thread *t, uint32_t id)
@@ -314,4 +324,433 @@ static void next_slow(pk_region *from, pk_region *to)
     }
     next(from, to);
     pki_leave();
+}
+
+/* ---- those who hear of every region as it begins and ends, on its own thread ---- */
+
+static const pki_mirror *all[PKI_MIRRORS_MAX];
+static unsigned count;
+
+void pki_mirrors_open(const pki_mirror *const *mirrors, unsigned n)
+{
+    pki_registry_lock();
+    pki_registry *r = pki_registry_now();
+    for (unsigned i = 0; i < n && i < PKI_MIRRORS_MAX; i++)
+        pki_store(&all[i], mirrors[i]);
+    pki_store_release(&count, PKI_MIN(n, (unsigned)PKI_MIRRORS_MAX));
+    for (uint32_t i = 0; r && i < pki_registry_blocks(r); i++)
+        pki_store(&pki_registry_block(r, i)->limit, 0u);
+    pki_registry_unlock();
+}
+
+void pki_mirrors_close(void)
+{
+    pki_store_release(&count, 0u);
+}
+
+unsigned pki_mirrors_count(void)
+{
+    return pki_load_acquire(&count); /* pairs with the release in pki_mirrors_open */
+}
+
+static uint32_t pki_mirrors_begin(uint32_t id, unsigned depth)
+{
+    unsigned n = pki_mirrors_count();
+    for (unsigned i = 0; i < n; i++)
+        pki_load(&all[i])->begin(id, depth);
+    return n ? PKI_SPECIAL | PKI_MIRRORED : 0;
+}
+
+static void pki_mirrors_end(uint32_t id, const pki_work *work)
+{
+    for (unsigned i = pki_mirrors_count(); i-- > 0;)
+        pki_load(&all[i])->end(id, work);
+}
+
+void pki_mirrors_mark(uint32_t id)
+{
+    for (unsigned i = 0, n = pki_mirrors_count(); i < n; i++)
+        pki_load(&all[i])->mark(id);
+}
+
+/* ---- thinned regions: of their calls one of n is timed, the others are counted ---- */
+
+uint32_t pki_thin[PKI_NAMES_MAX];
+
+/* A new array for more ids; what the old one holds goes along. */
+static bool grow(pki_thread *t, uint32_t id)
+{
+    uint32_t size = PKI_MAX(t->counted_size, 64u);
+    while (size <= id)
+        size *= 2;
+    pki_registry_lock();
+    pki_counted *more =
+        pki_pool_claim(&t->registry->arena->spans, &t->lost.pool, size * sizeof *more);
+    for (uint32_t i = 0; more && i < t->counted_size; i++)
+        more[i] = t->counted[i];
+    if (more) {
+        pki_store(&t->counted, more);
+        pki_store(&t->counted_size, size);
+    }
+    pki_registry_unlock();
+    return more;
+}
+
+/* Marsaglia's xorshift (Journal of Statistical Software 8, 14, 2003), its upper half. */
+static uint32_t draw(pki_thread *t, uint32_t n)
+{
+    uint64_t x = t->seed ? t->seed : (uint64_t)(t->index + 1) * 0x9E3779B97F4A7C15u;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    t->seed = x;
+    return (uint32_t)((x >> 32) * (2 * n - 1) >> 32);
+}
+
+static void set_gap(pki_counted *e, uint32_t gap)
+{
+    uint64_t pending = pki_counted_pending(e);
+    pki_store(&e->drawn, e->left);
+    pki_store(&e->before, pending);
+    pki_store(&e->left, gap);
+    pki_store(&e->drawn, gap);
+}
+
+void pki_thin_mark(pk_region *region, uint32_t id, bool aside)
+{
+    bool marked = pki_load(&region->id) == 0;
+    if (aside == marked)
+        return;
+    if (aside)
+        pki_store(&region->reserved, id);
+    pki_store(&region->id, aside ? 0 : id);
+}
+
+/* The first call on a thread is timed, so that there is a duration to go by. */
+static void follow(pki_thread *t, pki_counted *e, uint32_t thin)
+{
+    bool skips = pki_thin_skips_calls(thin);
+    if (e->n != thin)
+        set_gap(e, skips && e->n ? draw(t, thin) : 0);
+    pki_store(&e->n, thin);
+}
+
+/* The last call of a gap is timed for itself, the one behind it for the gap. */
+static void time_it(pki_thread *t, pki_counted *e, uint32_t thin)
+{
+    bool skips = pki_thin_skips_calls(thin);
+    pki_store(&e->carries, !skips || e->left == 0);
+    if (e->carries) {
+        set_gap(e, skips ? draw(t, thin) : 0);
+    } else if (e->left == 1) {
+        pki_store(&e->drawn, e->drawn - 1);
+        pki_store(&e->left, 0u);
+    }
+}
+
+/* Within pki_enter and pki_leave: a call that has left the fast path. True: it is untimed, and has
+ * been counted. Else *timed says whether its record carries others, so that its end must take the
+ * slow path, too. */
+static bool pki_thin_begin(pki_thread *t, pk_region *region, uint32_t id, bool *timed)
+{
+    uint32_t thin = pki_load(&pki_thin[id]);
+    bool skips = pki_thin_skips_calls(thin), aside = skips || pki_events_keep_off_fast_path(id);
+    *timed = false;
+    if (PKI_LIKELY(!aside && !pki_load(&region->reserved)))
+        return false;
+    pki_thin_mark(region, id, aside);
+    if (skips && id >= t->counted_size && !grow(t, id))
+        return false;
+    pki_counted *e = pki_counted_at(t, id);
+    if (!e)
+        return false;
+    follow(t, e, thin);
+    uint64_t state = pki_load(&t->state);
+    bool room = (uint32_t)state < PKI_FRAME_OFFSET(PKI_DEPTH_MAX);
+    if (room && !pki_mirrors_count() && pki_count_call(t, id, state))
+        return true;
+    time_it(t, e, thin);
+    *timed = true;
+    return false;
+}
+
+/* How many untimed calls the record of a timed one has to carry; and that it has been written. */
+static uint32_t pki_thin_pending(const pki_thread *t, uint32_t id)
+{
+    const pki_counted *e = pki_counted_at(t, id);
+    return e && e->carries ? (uint32_t)PKI_MIN(pki_counted_pending(e), PKI_THINNED_MOST) : 0;
+}
+
+/* In this order a reader may miss calls of a thread that is amid this, and counts none twice. */
+static void pki_thin_carried(pki_thread *t, uint32_t id, uint32_t others, uint64_t ticks)
+{
+    pki_counted *e = pki_counted_at(t, id);
+    if (!e || !e->carries)
+        return;
+    uint64_t rest = pki_counted_pending(e) - others;
+    pki_store(&e->drawn, e->left);
+    pki_store(&e->before, rest);
+    pki_store(&e->last, ticks);
+    pki_store(&e->bytes, (uint64_t)0);
+    pki_store(&e->flops, (uint64_t)0);
+}
+
+static void watch(const pki_registry *r, pki_thread *t, bool on)
+{
+    uint32_t usual = r->monotonic || pki_mirrors_count() ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX);
+    if (pki_load(&t->life) == PKI_THREAD_LIVE && !pki_load(&t->ended))
+        pki_store(&t->limit, on ? 0 : usual);
+}
+
+void pki_thin_watch(const pki_registry *r, bool on)
+{
+    for (uint32_t i = 0; i < pki_registry_blocks(r); i++)
+        watch(r, pki_registry_block(r, i), on);
+}
+
+/* The same for the calling thread alone, which takes the lock: not any longer. */
+static void pki_thin_settle(pki_thread *t)
+{
+    pki_registry_lock();
+    watch(t->registry, t, false);
+    pki_registry_unlock();
+}
+
+void pki_thin_set(uint32_t id, uint32_t thin)
+{
+    if (pki_load(&pki_thin[id]) != PKI_THIN_NEVER)
+        pki_store(&pki_thin[id], thin);
+}
+
+void pki_thin_reset(void)
+{
+    uint32_t names = pki_name_count();
+    for (uint32_t id = 0; id < names; id++)
+        pki_thin_set(id, 0);
+}
+
+/* ---- how a region ends, off the fast path ---- */
+
+/* What was open when the ring became full may have recorded calls inside it; what has begun since
+ * has none. */
+static bool note_loss(pki_thread *t, unsigned depth, uint32_t id, uint64_t own)
+{
+    if (depth > t->mixed)
+        return false;
+    t->mixed = depth - 1;
+    t->losses[t->losses_made % PKI_LOSSES] =
+        (pki_loss){own, pki_cursor_of(t->turn, (uint32_t)(pki_load(&t->state) >> 32)), (uint16_t)id,
+                   (uint16_t)depth};
+    pki_store_release(&t->losses_made, t->losses_made + 1); /* pairs with pki_next_loss */
+    return true;
+}
+
+/* The call has no record: its distribution is ours to keep, and its time is none of its parent's.
+ */
+static PKI_COLD void count_dropped(pki_thread *t, unsigned depth, uint32_t id, uint64_t ns,
+                                   const pki_work *work)
+{
+    pki_slot *slot = pki_lost_slot(t, id);
+    uint64_t own = pki_not_negative(ns - t->lost_inside[depth]);
+    pki_bump(&t->dropped, 1);
+    pki_bump(&slot->bytes, work->bytes);
+    pki_bump(&slot->flops, work->flops);
+    pki_table_count(&t->registry->arena->spans, &t->lost, slot, ns);
+    t->lost_since_step++;
+    if (!note_loss(t, depth, slot->id, own))
+        pki_bump(&slot->self, own);
+    pki_bump(&t->lost_inside[depth - 1], ns);
+    pki_store(&t->frames[depth - 1].id, pki_load(&t->frames[depth - 1].id) | PKI_SPECIAL);
+}
+
+static uint64_t what_of(const pki_work *work, const pki_frame *f, uint32_t id, unsigned depth,
+                        unsigned flags)
+{
+    pki_record_type type = pki_worked(work) ? PKI_RECORD_REGION_WORK : PKI_RECORD_REGION;
+    return PKI_WHAT(id, type, depth) | PKI_TIES(pki_count_ties(f)) | PKI_FLAGS(flags);
+}
+
+/* Untimed calls that this record stands for; their bytes and flops go with it. */
+static uint32_t collect_untimed(const pki_thread *t, uint32_t id, pki_work *work)
+{
+    const pki_counted *e = pki_counted_at(t, id);
+    if (PKI_LIKELY(!e || !e->carries))
+        return 0;
+    work->bytes += e->bytes;
+    work->flops += e->flops;
+    return pki_thin_pending(t, id);
+}
+
+static uint64_t extra_of(uint64_t lost, const pki_work *work, uint32_t untimed)
+{
+    uint64_t extra = lost ? lost : work->tag;
+    return untimed ? PKI_MIN(extra, PKI_THINNED_REST) | (uint64_t)untimed << PKI_THINNED_SHIFT
+                   : extra;
+}
+
+/* Closes the innermost region; there is one, and no guard above it. By the owner, as all below but
+ * the last. */
+static void pki_close_top(pki_thread *t, uint64_t now, unsigned flags)
+{
+    pki_frame *f = pki_top_frame(t, pki_load(&t->state));
+    pki_work *work = &t->work[f - t->frames];
+    uint32_t what = pki_load(&f->id), id = what & PKI_FRAME_ID;
+    pki_work done = *work;
+    uint32_t untimed = collect_untimed(t, id, &done);
+    unsigned worked = pki_worked(&done), depth = (unsigned)(f - t->frames);
+    uint64_t start = pki_load(&f->start), lost = t->lost_inside[depth];
+    flags |= lost ? PKI_FLAG_LOST : 0;
+    flags |= untimed ? PKI_FLAG_THINNED : 0;
+    pki_record records[2] = {
+        {start, now - start, what_of(&done, f, id, depth, flags), extra_of(lost, &done, untimed)},
+        pki_work_slot(&done)};
+    if (pki_push(t, records, 1 + worked, 1)) {
+        pki_bump(&t->others, worked);
+        pki_thin_carried(t, id, untimed, now - start);
+    } else {
+        /* First it is no open region any more: were the session to end here, it would count
+         * twice. */
+        pki_store_release(&t->state, pki_load(&t->state) - sizeof(pki_frame));
+        count_dropped(t, depth, id, pki_thread_ns(t, start, pki_not_negative(records[0].value)),
+                      work); /* what untimed calls have added goes with the next one's record */
+    }
+    pki_store(&work->bytes, (uint64_t)0);
+    pki_store(&work->flops, (uint64_t)0);
+    pki_store(&work->payload_type, (uint64_t)0);
+    pki_store(&work->tag, (uint64_t)0);
+    pki_store(&t->lost_inside[depth], (uint64_t)0);
+    if (PKI_UNLIKELY(what & PKI_SAMPLED))
+        pki_events_end(depth, id, !(flags & PKI_FLAG_UNBALANCED));
+    if (pki_is_operation(done.payload_type))
+        pki_comm_complete(done.payload_type, done.payload);
+    if (what & PKI_MIRRORED) {
+        pki_leave();
+        pki_mirrors_end(id, &done);
+        pki_enter();
+    }
+}
+
+void pki_record_open(const pki_thread *t, unsigned depth, uint64_t now, pki_record record[2])
+{
+    const pki_frame *f = &t->frames[depth];
+    uint32_t id = pki_load(&f->id) & PKI_FRAME_ID;
+    uint64_t start = pki_load(&f->start);
+    const pki_work *w = &t->work[depth];
+    pki_work work = {pki_load(&w->bytes), pki_load(&w->flops), pki_load(&w->payload),
+                     pki_load(&w->payload_type), pki_load(&w->tag)};
+    uint64_t lost = pki_load(&t->lost_inside[depth]), ticks = pki_not_negative(now - start);
+    unsigned flags = PKI_FLAG_UNBALANCED | (lost ? PKI_FLAG_LOST : 0);
+    record[0] =
+        (pki_record){start, ticks, what_of(&work, f, id, depth, flags), lost ? lost : work.tag};
+    record[1] = pki_work_slot(&work);
+}
+
+/* The end of a region beyond the limit: false if it is none. What lies above it goes with it. */
+static bool end_too_deep(pki_thread *t, uint32_t id)
+{
+    if (t->over > PKI_DEEP_KEPT) {
+        t->over--;
+        return true;
+    }
+    for (uint32_t i = t->over; i-- > 0;)
+        if (t->deep[i] == id) {
+            t->over = i;
+            return true;
+        }
+    return false;
+}
+
+static void remove_guard(pki_thread *t)
+{
+    uint64_t state = pki_load(&t->state);
+    if (t->over == 0 && (uint32_t)state > PKI_FRAME_OFFSET(PKI_DEPTH_MAX))
+        pki_store_release(&t->state, state - sizeof(pki_frame));
+}
+
+pki_frame *pki_find_frame(pki_thread *t, uint32_t id)
+{
+    for (pki_frame *f = &t->frames[pki_depth_in(pki_load(&t->state))]; f > t->frames; f--)
+        if ((pki_load(&f->id) & PKI_FRAME_ID) == id)
+            return f;
+    return NULL;
+}
+
+void pki_close_above(pki_thread *t, const pki_frame *until, uint64_t now)
+{
+    t->over = 0;
+    remove_guard(t);
+    while (pki_top_frame(t, pki_load(&t->state)) > until) {
+        pki_bump(&t->unbalanced, 1);
+        pki_close_top(t, now, PKI_FLAG_UNBALANCED);
+    }
+}
+
+/* ---- calls that are not timed ---- */
+
+static bool is_open(const pki_thread *t, const pki_untimed *u)
+{
+    const pki_frame *f = (const pki_frame *)((const char *)t + u->place - PKI_RECORD_REGION);
+    return u->place <= (uint32_t)pki_load(&t->state) && pki_load(&f->start) == u->start;
+}
+
+/* Those whose timed call has ended without them: nobody has looked until now. */
+static void drop_ended(pki_thread *t)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < t->untimed_open; i++)
+        if (is_open(t, &t->untimed[i]))
+            t->untimed[kept++] = t->untimed[i];
+    pki_bump(&t->unbalanced, t->untimed_open - kept);
+    pki_store(&t->untimed_open, kept);
+}
+
+/* The innermost open call of that id if it is an untimed one; its position on the list, from 1. */
+static uint32_t find_untimed(pki_thread *t, uint32_t id)
+{
+    if (PKI_LIKELY(!t->untimed_open))
+        return 0;
+    drop_ended(t);
+    uint32_t at = t->untimed_open;
+    while (at > 0 && t->untimed[at - 1].id != id)
+        at--;
+    const pki_frame *f = at ? pki_find_frame(t, id) : NULL;
+    bool inner =
+        f && (const char *)f - (const char *)t + PKI_RECORD_REGION > t->untimed[at - 1].place;
+    return inner ? 0 : at;
+}
+
+pki_counted *pki_untimed_call(pki_thread *t, uint32_t id)
+{
+    return find_untimed(t, id) ? pki_counted_at(t, id) : NULL;
+}
+
+static bool pki_close_untimed(pki_thread *t, uint32_t id, uint64_t now)
+{
+    uint32_t at = find_untimed(t, id);
+    if (!at)
+        return false;
+    pki_close_above(t, (pki_frame *)((char *)t + t->untimed[at - 1].place - PKI_RECORD_REGION),
+                    now);
+    pki_bump(&t->unbalanced, t->untimed_open - at);
+    pki_store(&t->untimed_open, at - 1);
+    return true;
+}
+
+/* Closes the innermost region of that id, and what is open inside it as unbalanced. Without one it
+ * is a stray end. */
+static void pki_close(pki_thread *t, uint32_t id, uint64_t now, unsigned flags)
+{
+    if (t->over && end_too_deep(t, id)) {
+        remove_guard(t);
+        return;
+    }
+    if (pki_close_untimed(t, id, now))
+        return;
+    const pki_frame *f = pki_find_frame(t, id);
+    if (!f) {
+        pki_bump(&t->stray_ends, 1);
+        return;
+    }
+    pki_close_above(t, f, now);
+    pki_close_top(t, now, flags);
 }

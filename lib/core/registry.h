@@ -63,11 +63,7 @@ void pki_registry_discard(pki_registry *registry);
 void pki_registry_lock(void);
 
 /* Is it to be had in reasonable time? Who exits does not wait longer. */
-bool pki_registry_is_responsive(void);
 void pki_registry_unlock(void);
-
-/* With its arena; NULL is fine. Without the lock. */
-void pki_registry_destroy(pki_registry *registry);
 
 /* Another number for each session. Without the lock. */
 uint32_t pki_registry_serial(void);
@@ -92,10 +88,6 @@ void pki_registry_on_step(pki_registry *registry, unsigned which, pki_at_step *a
 
 /* The running or last registry, NULL if there was none. */
 pki_registry *pki_registry_now(void);
-
-/* Gives up one reference. Returns the registry if that was the last: pki_registry_destroy is left
- * to do then, without the lock, since giving memory back takes its time. */
-pki_registry *pki_registry_drop(pki_registry *registry);
 
 /* A block that an ended thread has left and that holds nothing any more: another thread may have
  * it. Its `lost` table has been merged elsewhere. */

@@ -97,21 +97,9 @@ static inline bool pki_is_innermost_untimed(pki_thread *t, uint32_t id, uint64_t
     return u->id == id && u->place == (uint32_t)state && u->start == pki_top_frame(t, state)->start;
 }
 
-/* Within pki_enter and pki_leave: a call that has left the fast path. True: it is untimed, and has
- * been counted. Else *timed says whether its record carries others, so that its end must take the
- * slow path, too. */
-bool pki_thin_begin(pki_thread *t, pk_region *region, uint32_t id, bool *timed);
-
-/* How many untimed calls the record of a timed one has to carry; and that it has been written. */
-uint32_t pki_thin_pending(const pki_thread *t, uint32_t id);
-void pki_thin_carried(pki_thread *t, uint32_t id, uint32_t others, uint64_t ticks);
-
 /* Under the registry's lock: all begins take the slow path, where they learn what is thinned; or do
  * so no longer. */
 void pki_thin_watch(const struct pki_registry *registry, bool on);
-
-/* The same for the calling thread alone, which takes the lock: not any longer. */
-void pki_thin_settle(pki_thread *t);
 
 /* An operation ends in it: each of its calls has to have a record. */
 static inline void pki_thin_never(const pk_region *region)

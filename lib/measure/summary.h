@@ -1,7 +1,7 @@
 /* lib/measure/summary.h - a run in numbers: what the reports print and what the report files hold.
  *
  * A pki_summary is filled in one of three ways, and the text report knows which by run.source
- * alone: by the session from live memory (lib/session/report/summarise.c), by `pk report` from a
+ * alone: by the session from live memory (lib/session/report/report.c), by `pk report` from a
  * report file, or by `pk report` from the events of a trace. Strings and arrays belong to the
  * summary's own heap blocks and go with pki_summary_finish. All times are nanoseconds; start times
  * count from the session's start.

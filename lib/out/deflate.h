@@ -36,20 +36,6 @@ struct pki_deflate {
 const pki_deflate_kind *pki_deflate_isal(void); /* NULL: it is not there */
 extern const pki_deflate_kind pki_deflate_zlib;
 
-/* NULL without memory. */
-pki_deflate *pki_deflate_create(void);
-void pki_deflate_destroy(pki_deflate *stream);
-
-/* All of the data behind what is in `out`, up to a whole byte: what comes next may stand behind it.
- * False without memory, after which only pki_deflate_restart may follow. */
-bool pki_deflate_run(pki_deflate *stream, pki_deflated *out, const char *data, size_t n);
-
-/* What is compressed from here on refers to nothing that came before. */
-void pki_deflate_restart(pki_deflate *stream);
-
-/* gzip's checksum of so many bytes more. */
-uint32_t pki_deflate_checksum(pki_deflate *stream, uint32_t sum, const char *data, size_t n);
-
 /* Room for so many bytes more. False without memory: nothing has changed. */
 static inline bool pki_deflated_fit(pki_deflated *out, size_t more)
 {

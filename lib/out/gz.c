@@ -8,6 +8,46 @@
 #include "base/compiler.h"
 #include "out/deflate.h"
 
+/* ---- a stream of deflate's blocks (RFC 1951), without a frame ---- */
+
+static pki_deflate *pki_deflate_create(void)
+{
+    const pki_deflate_kind *kind = pki_deflate_isal();
+    kind = kind ? kind : &pki_deflate_zlib;
+    pki_deflate *stream = kind->create();
+    if (stream)
+        stream->kind = kind;
+    return stream;
+}
+
+/* NULL without memory. */
+static void pki_deflate_destroy(pki_deflate *stream)
+{
+    if (stream)
+        stream->kind->destroy(stream);
+}
+
+/* All of the data behind what is in `out`, up to a whole byte: what comes next may stand behind it.
+ * False without memory, after which only pki_deflate_restart may follow. */
+static bool pki_deflate_run(pki_deflate *stream, pki_deflated *out, const char *data, size_t n)
+{
+    return stream->kind->run(stream, out, data, n);
+}
+
+/* What is compressed from here on refers to nothing that came before. */
+static void pki_deflate_restart(pki_deflate *stream)
+{
+    stream->kind->restart(stream);
+}
+
+/* gzip's checksum of so many bytes more. */
+static uint32_t pki_deflate_checksum(pki_deflate *stream, uint32_t sum, const char *data, size_t n)
+{
+    return stream->kind->checksum(sum, data, n);
+}
+
+/* ---- one gzip member that is complete after every append ---- */
+
 /* RFC 1952: no name, no time, of whatever system. */
 static const unsigned char header[10] = {0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255};
 

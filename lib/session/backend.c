@@ -1,11 +1,331 @@
 #include "session/backend.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "base/memory.h"
+#include "core/names.h"
+#include "measure/device/regions.h"
+#include "out/chrome/events.h"
+#include "session/activity.h"
+#include "session/session.h"
+#include "session/trace/output.h"
+
+/* ---- where backends hand over what devices and libraries did ---- */
+
+/* Linux gives out no pid and no tid above 2^22. */
+#define OS_ID_BITS 22
+#define BESIDE (1u << 30)
+#define DEVICE (1u << 31)
+
+static pki_track *tracks; /* track id - 1 */
+static uint32_t track_count;
+static size_t track_room;
+static pki_activity_counts counted;
+static uint64_t measured_since; /* ns, and one; 0: devices are not measured */
+
+/* Up to when all is known that each source has to say; UINT64_MAX: it is not in use. */
+static uint64_t known_until[PKI_SOURCES] = {UINT64_MAX, UINT64_MAX};
+
+static void forget(void)
+{
+    tracks = NULL;
+    track_count = 0;
+    track_room = 0;
+    counted = (pki_activity_counts){0, 0};
+    measured_since = 0;
+    for (int i = 0; i < PKI_SOURCES; i++)
+        known_until[i] = UINT64_MAX;
+}
+
+void pki_activity_reset(void)
+{
+    for (uint32_t i = 0; i < track_count; i++) {
+        free((char *)(uintptr_t)tracks[i].process);
+        free((char *)(uintptr_t)tracks[i].thread);
+    }
+    free(tracks);
+    forget();
+}
+
+static void after_fork(void)
+{
+    forget(); /* it may be half of something */
+}
+
+pki_activity_counts pki_activity_counted(void)
+{
+    return counted;
+}
+
+uint32_t pki_track_device_pid(uint32_t device)
+{
+    uint32_t pid = pki_the_session.config.world.pid & ((1u << OS_ID_BITS) - 1);
+    return DEVICE | pid << 8 | (device & 0xFF);
+}
+
+uint32_t pki_track_beside(uint32_t tid)
+{
+    return BESIDE | tid;
+}
+
+uint32_t pki_track_apart(uint32_t n)
+{
+    return BESIDE | 1u << OS_ID_BITS | n;
+}
+
+/* ---- tracks ---- */
+
+static uint32_t find_activity(uint32_t pid, uint32_t tid)
+{
+    for (uint32_t i = track_count; i > 0; i--)
+        if (tracks[i - 1].tid == tid && tracks[i - 1].pid == pid)
+            return i;
+    return 0;
+}
+
+static uint32_t make_track(const pki_track *t)
+{
+    pki_track copy = *t;
+    copy.process = t->process ? strdup(t->process) : NULL;
+    copy.thread = strdup(t->thread);
+    if (!copy.thread || (t->process && !copy.process) ||
+        !pki_array_fit(&tracks, &track_room, track_count + (size_t)1, sizeof *tracks)) {
+        free((char *)(uintptr_t)copy.process);
+        free((char *)(uintptr_t)copy.thread);
+        return 0;
+    }
+    tracks[track_count++] = copy;
+    return track_count;
+}
+
+uint32_t pki_track_unwritten(const pki_track *t)
+{
+    uint32_t id = find_activity(t->pid, t->tid);
+    return id ? id : make_track(t);
+}
+
+uint32_t pki_track_add(const pki_track *t)
+{
+    pki_session *s = &pki_the_session;
+    uint32_t id = find_activity(t->pid, t->tid);
+    if (id)
+        return id;
+    id = make_track(t);
+    if (id && pki_output_room(s))
+        pki_output_wrote(s, pki_chrome_track(s->buffer + s->pending.buffered, &tracks[id - 1]), 0);
+    return id;
+}
+
+void pki_activity_repeat_metadata(void (*put)(void *user, const char *text, size_t n), void *user)
+{
+    char event[PKI_EVENT_BYTES];
+    for (uint32_t i = 0; i < track_count; i++)
+        put(user, event, pki_chrome_track(event, &tracks[i]));
+    if (measured_since)
+        put(user, event,
+            pki_chrome_measures(event, pki_the_session.config.world.pid, measured_since - 1, true));
+}
+
+/* ---- activities ---- */
+
+static bool write_activity(pki_session *s, const pki_activity *a)
+{
+    const pki_name *region = a->region ? pki_name_at(a->region) : NULL;
+    if (a->track == 0 || a->track > track_count || !pki_output_room(s))
+        return false;
+    size_t n =
+        pki_chrome_activity(&s->chrome, s->buffer + s->pending.buffered, &tracks[a->track - 1], a,
+                            region ? region->name : NULL, region ? region->length : 0);
+    pki_output_wrote(s, n, 0);
+    return true;
+}
+
+static void fold_activity(pki_fold *fold, const pki_activity *a)
+{
+    if (a->kind == PKI_ACTIVITY_SPAN && a->region)
+        pki_device_region_add(fold, a->region, pki_not_negative(a->end - a->start));
+    if (pki_device_full(fold->device)) {
+        pki_fold_all(fold); /* steps that have ended, so that none is cut too late */
+        pki_device_make_room(fold->device);
+    }
+    pki_device_add(fold->device, a);
+}
+
+static void measure(const pki_activity *a)
+{
+    pki_fold_lock();
+    if (pki_fold_now())
+        fold_activity(pki_fold_now(), a);
+    pki_fold_unlock();
+}
+
+void pki_activity_add(const pki_activity *a)
+{
+    pki_session *s = &pki_the_session;
+    counted.added++;
+    measure(a);
+    if (a->track && a->track <= track_count)
+        pki_history_activity(s->history, a, &tracks[a->track - 1]);
+    if (!write_activity(s, a))
+        counted.unwritten += s->writing;
+}
+
+void pki_activity_count_operation(const pki_timed_operation *operation, uint32_t calls)
+{
+    pki_fold_lock();
+    if (pki_fold_now())
+        pki_comm_figures_add_calls(pki_fold_now()->collectives, operation, calls);
+    pki_fold_unlock();
+}
+
+void pki_activity_dropped_operations(uint64_t events, uint64_t operations)
+{
+    pki_fold_lock();
+    if (pki_fold_now())
+        pki_comm_figures_set_dropped(pki_fold_now()->collectives, events, operations);
+    pki_fold_unlock();
+}
+
+static void fold_sample(pki_fold *fold, const pki_record *r, double value)
+{
+    const pki_name *name = pki_name_at(pki_what_id(r->what));
+    uint32_t device;
+    pki_fold_point(fold, r);
+    if (fold && name && pki_device_is_memory(name->name, &device))
+        pki_device_memory(fold->device, device, pki_activity_ns_of_ticks(r->start), value);
+}
+
+static void add_sample(pk_counter *counter, double value, uint64_t ticks)
+{
+    pki_session *s = &pki_the_session;
+    pki_record r = {ticks, 0, PKI_WHAT(pki_counter_id(counter), PKI_RECORD_COUNTER, 0), 0};
+    memcpy(&r.value, &value, sizeof value);
+    pki_fold_lock();
+    fold_sample(pki_fold_now(), &r, value);
+    pki_fold_unlock();
+    if (pki_output_room(s))
+        pki_output_wrote(s,
+                         pki_chrome_event(&s->chrome, s->buffer + s->pending.buffered,
+                                          s->config.world.pid, &r, &r),
+                         0);
+    pki_history_record(s->history, s->config.world.pid, &r, &r);
+}
+
+void pki_activity_counter(pk_counter *counter, double value)
+{
+    add_sample(counter, value, pki_activity_ticks());
+}
+
+/* Back from now at the clock's rate: a microsecond or so off after seconds, if it is corrected. */
+void pki_activity_counter_at(pk_counter *counter, double value, uint64_t ns)
+{
+    uint64_t ticks = pki_activity_ticks(), now = pki_activity_ns_of_ticks(ticks);
+    double unit = pki_clock_unit_ns(&pki_the_session.arena->header->clock);
+    uint64_t ago = now > ns ? (uint64_t)((double)(now - ns) / unit) : 0;
+    add_sample(counter, value, ticks - PKI_MIN(ago, ticks));
+}
+
+/* ---- up to when each source is known ---- */
+
+uint64_t pki_activity_known_until(void)
+{
+    uint64_t first = UINT64_MAX;
+    for (int i = 0; i < PKI_SOURCES; i++)
+        first = PKI_MIN(first, known_until[i]);
+    return first;
+}
+
+static void finalise(void)
+{
+    uint64_t first = pki_activity_known_until();
+    pki_fold_lock();
+    if (pki_fold_now() && first < UINT64_MAX)
+        pki_device_finalised(pki_fold_now()->device, first);
+    pki_fold_unlock();
+}
+
+static void await(bool anybody)
+{
+    pki_fold_lock();
+    if (pki_fold_now())
+        pki_device_await(pki_fold_now()->device, anybody);
+    pki_fold_unlock();
+}
+
+void pki_activity_begins(pki_source source, uint64_t ns)
+{
+    await(true);
+    known_until[source] = ns;
+}
+
+void pki_activity_finalised(pki_source source, uint64_t ns)
+{
+    if (known_until[source] == UINT64_MAX)
+        return;
+    known_until[source] = PKI_MAX(known_until[source], ns);
+    finalise();
+}
+
+void pki_activity_ends(pki_source source)
+{
+    known_until[source] = UINT64_MAX;
+    finalise();
+}
+
+/* The trace says so too: whoever makes a report of it has to know which steps are measured. */
+void pki_activity_measures(uint64_t ns, bool on)
+{
+    pki_session *s = &pki_the_session;
+    if (pki_output_room(s))
+        pki_output_wrote(
+            s, pki_chrome_measures(s->buffer + s->pending.buffered, s->config.world.pid, ns, on),
+            0);
+    measured_since = on ? ns + 1 : 0;
+    pki_history_measures(s->history, ns, on);
+    pki_fold_lock();
+    if (pki_fold_now())
+        pki_device_measures(pki_fold_now()->device, ns, on);
+    pki_fold_unlock();
+}
+
+/* ---- time ---- */
+
+uint64_t pki_activity_ns(uint64_t monotonic_ns)
+{
+    uint64_t origin = pki_the_session.arena->header->clock.origin_ns;
+    return pki_saturating_sub(monotonic_ns, origin);
+}
+
+uint64_t pki_activity_ns_of_ticks(uint64_t ticks)
+{
+    return pki_clock_ns(&pki_the_session.arena->header->clock, ticks);
+}
+
+uint64_t pki_activity_ticks(void)
+{
+    return pki_ticks(pki_the_session.config.monotonic);
+}
+
+/* Where nobody tells of devices no step waits for it, and nothing is kept. */
+static void start(pki_session *s)
+{
+    (void)s;
+    await(pki_backends_tell_of_devices(NULL));
+}
+
+const pki_service pki_service_activity = {
+    .name = "activity",
+    .reset = pki_activity_reset,
+    .start = start,
+    .after_fork = after_fork,
+};
+
+/* ---- the table of backends ---- */
 
 extern const pki_backend pki_backend_cuda, pki_backend_cupti, pki_backend_nvtx, pki_backend_nccl,
     pki_backend_nvml;

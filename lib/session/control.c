@@ -4,7 +4,11 @@
 #include <pk/region.h>
 #include <pk/session.h>
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +17,21 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/files.h"
+#include "base/loader.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/tuning.h"
 #include "capture/capture.h"
+#include "comm/live/progress.h"
+#include "comm/model/communicator.h"
+#include "core/events.h"
 #include "core/frames.h"
 #include "core/join.h"
 #include "core/overhead.h"
+#include "core/phase.h"
+#include "session/activity.h"
 #include "session/backend.h"
 #include "session/captures/captures.h"
 #include "session/collector/collect.h"
@@ -28,6 +40,244 @@
 #include "session/report/run.h"
 #include "session/session.h"
 #include "session/trace/output.h"
+
+/* ---- the one session of the process, from pk_start to pk_stop ---- */
+
+pki_session pki_the_session;
+pthread_mutex_t pki_drain_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
+static bool abandoned;        /* exit() has given up on the session */
+static pk_counts last_counts; /* of the session before, once it has ended */
+static bool have_last_counts;
+
+static bool is_free(pthread_mutex_t *mutex)
+{
+    return pthread_mutex_trylock(mutex) == 0 && pthread_mutex_unlock(mutex) == 0;
+}
+
+/* In the child of a fork. False if one of the locks was held: what it guards may be half of
+ * something. */
+static bool pki_session_after_fork(void)
+{
+    bool quiet = is_free(&control) && is_free(&pki_drain_lock);
+    pthread_mutex_init(&control, NULL);
+    pthread_mutex_init(&pki_drain_lock, NULL);
+    have_last_counts = abandoned = false;
+    return quiet;
+}
+
+pk_status pki_control_lock(void)
+{
+    if (pki_load(&abandoned))
+        return pki_fail_unheard(PK_EOFF, "the process is ending");
+    if (!pki_inside_enter())
+        return pki_fail_inside();
+    pthread_mutex_lock(&control);
+    return PK_OK;
+}
+
+bool pki_control_lock_within(uint64_t ns)
+{
+    if (!pki_inside_enter())
+        return false;
+    bool locked = pki_lock_within(&control, ns);
+    if (!locked)
+        pki_inside_leave();
+    return locked;
+}
+
+void pki_control_unlock(void)
+{
+    pthread_mutex_unlock(&control);
+    pki_inside_leave();
+}
+
+/* exit() has given up on the session, which is left as by a kill; no control call does anything
+ * from here on. */
+static void pki_session_abandon(bool yes)
+{
+    pki_store(&abandoned, yes);
+    if (yes)
+        pki_store(&pk_gate_, 0u);
+}
+
+/* What the last session that has ended had counted. False: none has. Under the control lock. */
+static void pki_session_set_last_counts(const pk_counts *counts)
+{
+    last_counts = *counts;
+    have_last_counts = true;
+}
+
+static bool pki_session_last_counts(pk_counts *counts)
+{
+    *counts = last_counts;
+    return have_last_counts;
+}
+
+/* Whoever asked to hear what perfkit says in a session need not be there after it. */
+static void pki_session_reset_log(void)
+{
+    pki_log_to(NULL, NULL, PK_LOG_DEFAULT);
+}
+
+/* ---- service ---- */
+
+extern const pki_service pki_service_activity, pki_service_tail, pki_service_captures,
+    pki_service_states, pki_service_live, pki_service_stragglers, pki_service_thinning,
+    pki_service_processors, pki_service_io, pki_service_io_steps, pki_service_energy,
+    pki_service_events, pki_service_memory, pki_service_memory_steps, pki_service_gpu_memory,
+    pki_service_gpu_load, pki_service_windows, pki_service_metrics, pki_service_goodput,
+    pki_service_watchdog, pki_service_job;
+
+/* Of layers that know no session. */
+static const pki_service progress = {
+    .name = "progress",
+    .reset = pki_progress_reset,
+    .folded = pki_progress_round,
+    .after_fork = pki_progress_reset,
+};
+static const pki_service phases = {
+    .name = "phases",
+    .reset = pki_phases_reset,
+    .after_fork = pki_phases_after_fork,
+};
+
+/* What measures stands before what tells of it: figures in files are then of the same round. */
+const pki_service *const pki_services[] = {
+    &pki_service_activity,
+    &pki_service_tail,
+    &progress,
+    &phases,
+    &pki_service_captures,
+    &pki_service_states, /* behind it: what it tells belongs to the round */
+    &pki_service_live,
+    &pki_service_stragglers,
+    &pki_service_thinning,
+    &pki_service_processors,
+    &pki_service_io,
+    &pki_service_energy,
+    &pki_service_events,
+    &pki_service_memory,
+    &pki_service_memory_steps,
+    &pki_service_gpu_memory,
+    &pki_service_gpu_load,
+    &pki_service_windows,
+    &pki_service_metrics,
+    &pki_service_goodput,
+    &pki_service_watchdog,
+    &pki_service_job,
+    &pki_service_io_steps, /* from here on what is read and written is the program's */
+};
+const size_t pki_service_count = PKI_COUNT_OF(pki_services);
+
+/* until the first that fails */
+static pk_status pki_services_open(pki_session *s)
+{
+    pk_status status = PK_OK;
+    for (size_t i = 0; i < pki_service_count && !status; i++)
+        if (pki_services[i]->open)
+            status = pki_services[i]->open(s);
+    return status;
+}
+
+/* of the first that has something to say */
+static pk_status pki_services_status(void)
+{
+    pk_status status = PK_OK;
+    for (size_t i = 0; i < pki_service_count && !status; i++)
+        if (pki_services[i]->status)
+            status = pki_services[i]->status();
+    return status;
+}
+
+bool pki_services_summarise(const pki_session *s, pki_summary *out)
+{
+    bool done = true;
+    for (size_t i = 0; i < pki_service_count && done; i++)
+        done = !pki_services[i]->summarise || pki_services[i]->summarise(s, out);
+    return done;
+}
+
+uint64_t pki_services_spent(void)
+{
+    uint64_t ns = 0;
+    for (size_t i = 0; i < pki_service_count; i++)
+        ns += pki_services[i]->spent ? pki_services[i]->spent() : 0;
+    return ns;
+}
+
+/* ---- fork, exit, and being unloaded ---- */
+
+static void pki_session_exit(void);
+
+/* The child has one thread and a copy of everything; the files, the arena and the collector are the
+ * parent's. None of our locks was taken before the fork, but for that of base/loader.h, since that
+ * could have meant waiting for a disk; so no state is trusted, it is made anew; what nobody held is
+ * given back, what somebody did is not. */
+static void in_child(void)
+{
+    pki_session *s = &pki_the_session;
+    pki_services_each(after_fork, ());
+    if (pki_session_after_fork()) {
+        pki_drain_abandon(s);
+        pki_activity_reset();
+    } else if (s->open && s->writing) {
+        pki_own_close(&s->file.own);
+    }
+    pki_dl_after_fork();
+    pki_driver_after_fork();
+    pki_backends_after_fork();
+    pki_log_after_fork();
+    pki_names_after_fork();
+    pki_samplers_after_fork();
+    pki_comms_after_fork();
+    pki_fold_after_fork();
+    pki_registry_after_fork(s->open ? NULL : s->arena);
+    pki_join_after_fork();
+    pki_collect_after_fork();
+    pki_duplicates_release();
+    memset(s, 0, sizeof *s);
+}
+
+static bool armed; /* exit() will come by */
+
+static void stop_at_exit(void)
+{
+    pki_store(&armed, false);
+    if (pki_the_session.open)
+        pki_session_exit();
+    else
+        pki_job_exit(); /* nobody has taken it: MPI_Finalize was not called */
+}
+
+/* A library that is unloaded while our threads run in it takes the program down with it. */
+static void stay_loaded(void)
+{
+    Dl_info self;
+    if (dladdr((void *)(uintptr_t)&pki_the_session, &self) && self.dli_fname) {
+        void *handle = dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+        if (handle)
+            dlclose(handle); /* the flag stays */
+    }
+}
+
+static void prepare(void)
+{
+    pthread_atfork(pki_dl_before_fork, pki_dl_after_fork_in_parent, in_child);
+    stay_loaded();
+}
+
+/* At each pk_start, under its lock. */
+static void pki_process_prepare(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
+    pki_standard_check();
+    if (!armed) /* again, if a function that exit() calls opens a session */
+        armed = atexit(stop_at_exit) == 0;
+}
+
+/* ---- start and stop ---- */
 
 static pk_status pki_start_untold(const pk_options *options);
 
@@ -405,9 +655,11 @@ static void stop_for_exit(pki_session *s)
     pki_session_stop(s);
 }
 
+/* Stops an open session at exit(); what cannot be stopped, since somebody holds a lock for long or
+ * this is a handler amid a call of ours, is left as by a kill. Takes the control lock. */
 /* The collector stops the session: exit() may have been called by a handler that interrupted this
  * thread amid malloc, and nobody else can be waited for without end. */
-void pki_session_exit(void)
+static void pki_session_exit(void)
 {
     bool ended = false;
     if (pki_control_lock_within(PKI_EXIT_PATIENCE_NS)) {

@@ -93,23 +93,12 @@ pk_status pki_control_lock(void);
 bool pki_control_lock_within(uint64_t ns);
 void pki_control_unlock(void);
 
-/* exit() has given up on the session, which is left as by a kill; no control call does anything
- * from here on. */
-void pki_session_abandon(bool yes);
-
-/* What the last session that has ended had counted. False: none has. Under the control lock. */
-void pki_session_set_last_counts(const pk_counts *counts);
-bool pki_session_last_counts(pk_counts *counts);
-
-/* Whoever asked to hear what perfkit says in a session need not be there after it. */
-void pki_session_reset_log(void);
-
 /* ---- service ---- */
 
 /* What a session does beside recording, each service behind the same table
  * of functions.
  *
- * A service is one constant pki_service beside the code that it is about; session.c has the one
+ * A service is one constant pki_service beside the code that it is about; control.c has the one
  * list of them. The session goes through the list at each of the moments below, in its order, and
  * knows no service by name: so none can be forgotten at one of them. All functions are optional.
  *
@@ -174,8 +163,6 @@ extern const size_t pki_service_count;
                 pki_services[each_]->function arguments;                                           \
     } while (0)
 
-pk_status pki_services_open(pki_session *session); /* until the first that fails */
-pk_status pki_services_status(void);               /* of the first that has something to say */
 bool pki_services_summarise(const pki_session *session, pki_summary *out);
 uint64_t pki_services_spent(void);
 
@@ -198,6 +185,3 @@ void pki_duplicates_release(void);
 uint32_t pki_duplicates_refused(void);
 
 /* ---- fork, exit, and being unloaded ---- */
-
-/* At each pk_start, under its lock. */
-void pki_process_prepare(void);

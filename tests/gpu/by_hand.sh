@@ -40,7 +40,7 @@ for twin in lib/backend/*/*none.c lib/comm/plugin/none.c; do
     mapfile -t real < <(find "$(dirname "$twin")" -name '*.c' -not -name '*none.c')
     choose "$twin" "${real[@]}"
 done
-choose lib/out/gz_none.c lib/out/gz.c lib/out/deflate.c lib/out/deflate_zlib.c
+choose lib/out/gz_none.c lib/out/gz.c lib/out/deflate_zlib.c
 choose lib/out/deflate_isal_none.c lib/out/deflate_isal.c
 choose lib/bench/device_none.c lib/bench/device_cuda.c lib/bench/device_cuda.c
 zlib=()

@@ -32,8 +32,8 @@ def suites(source, build):
 # ---- affected ----
 
 EXPECTED = {
-    "lib/core/join.c": ["all", "suite house", "suite unit", "suite tools"],
-    "lib/comm/mpi/request.c": ["all", "suite house", "suite mpi"],
+    "lib/core/registry.c": ["all", "suite house", "suite unit", "suite tools"],
+    "lib/comm/mpi/messages.c": ["all", "suite house", "suite mpi"],
     "tests/unit/test_text.c": ["build tests/unit/unit-test_text", "suite house", "test test_text"],
     "tests/golden/report-gpu.txt": ["all", "suite house", "suite unit"],
     "tests/house/rooms.py": ["all", "suite house", "suite proof"],

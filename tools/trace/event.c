@@ -406,7 +406,7 @@ static void event_read_comm(event *e, object o)
 /* ---- what devices and libraries did, from a trace's events ---- */
 
 /* perfkit's tracks beside those of threads, and Linux gives out no such number
- * (session/activity.c). Others count their threads as they like: there a call is part of its
+ * (session/backend.c). Others count their threads as they like: there a call is part of its
  * thread's time. */
 #define BESIDE_FROM (1u << 29)
 #define BESIDE_TO (1u << 31)

@@ -57,17 +57,6 @@ typedef struct pki_cuda_graph {
     pki_cuda_lane *lanes[PKI_CUDA_BRANCHES];
 } pki_cuda_graph;
 
-pki_cuda_graph *pki_cuda_graphs(void);
-
-/* The newest one with this handle. */
-pki_cuda_graph *pki_cuda_graph_of_handle(CUgraph handle);
-
-uint32_t pki_cuda_graph_count(const pki_cuda_graph *graph);
-const pki_cuda_node *pki_cuda_graph_node(const pki_cuda_graph *graph, uint32_t i);
-
-/* Once it is gone, and nothing of it is left to read: its events go back. By the collector. */
-void pki_cuda_graph_retire(pki_cuda_graph *graph);
-
 void pki_cuda_graphs_after_fork(void);
 
 /* ---- a begin or an end on a stream that is being captured ---- */

@@ -3,11 +3,10 @@
  * NVTX is a header without a library: whoever uses it looks, at its first call, for a tool named by
  * NVTX_INJECTION64_PATH, and the tool fills in function pointers. perfkit is on either side:
  *
- *     nvtx.c         the backend: start, stop, and what it says of itself
  *     nvtx/emit.c    our regions as ranges, for a tool that listens: a small user of NVTX, of our
  *                    own: the functions in the headers would put their symbols into our archive
- *     nvtx/attach.c  whose the tool is, how others are made to find us, and the function pointers
- *                    that we fill in
+ *     nvtx/attach.c  the backend; whose the tool is, how others are made to find us, and the
+ *                    function pointers that we fill in
  *     nvtx/ranges.c  what is known of each thread; domains, categories and names of regions;
  *                    ranges of a thread (push, pop) and marks become regions, ranges of the process
  *                    (start, end) activities
@@ -48,9 +47,6 @@ typedef struct pki_nvtx_tool {
 } pki_nvtx_tool;
 
 bool pki_nvtx_find_tool(pki_nvtx_tool *tool);
-
-/* From here on whoever calls NVTX for the first time finds us. False, and why in words. */
-bool pki_nvtx_inject(const pki_config *config, char *reason, size_t size);
 
 /* ---- nvtx/emit.c ---- */
 
@@ -187,6 +183,3 @@ void pki_nvtx_ranges_after_fork(void);
 /* What the entry points do: 0 if nobody wants to hear of ranges. */
 int pki_nvtx_attach(NvtxGetExportTableFunc_t get);
 int pki_nvtx_attach_extension(nvtxExtModuleInfo_t *module);
-
-/* How many users of NVTX have found us. */
-unsigned pki_nvtx_attached(void);

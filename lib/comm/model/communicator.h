@@ -209,7 +209,7 @@ void pki_comms_forget_ends(void);
 pki_operation pki_operation_on(const pk_comm *comm);
 
 /* 1: NCCL's operations are counted where they are called (pk/nccl.h); the profiler's backend then
- * leaves the counting to that (lib/comm/plugin/emit.c). */
+ * leaves the counting to that (lib/comm/plugin/assemble.c). */
 extern uint32_t pki_comms_wrapped;
 
 void pki_comms_after_fork(void);

@@ -113,10 +113,6 @@ pki_mpi_amount pki_mpi_amount_of(int64_t count, MPI_Datatype type);
 uint64_t pki_mpi_bytes_got(const MPI_Status *status);
 pki_mpi_amount pki_mpi_amount_got(const MPI_Status *status, MPI_Datatype type);
 
-/* What one of n others gets on the average, in bytes, rounded up. */
-pki_mpi_amount pki_mpi_share_of(const int counts[], MPI_Datatype type, int n);
-pki_mpi_amount pki_mpi_share_of_each(const int counts[], const MPI_Datatype types[], int n);
-
 /* ---- which of MPI's requests is which operation of perfkit's ---- */
 
 #define PKI_MPI_UNKNOWN UINT32_MAX
@@ -138,9 +134,6 @@ static inline pk_comm_request pki_mpi_start(const pki_mpi_operation *o)
     return started;
 }
 
-/* Of a receive that was not cancelled: only by its status is it known who sent it, and how much. */
-void pki_mpi_correct(pk_comm_request *started, const MPI_Status *status);
-
 /* For how long the program waits. */
 static inline uint64_t pki_mpi_now_ns(void)
 {
@@ -158,16 +151,6 @@ void pki_mpi_follow(int status, const MPI_Request *request, const pki_mpi_operat
  */
 void pki_mpi_follow_both(int status, const MPI_Request *request, pk_comm_request *sending,
                          const pki_mpi_operation *receive, pk_comm_request *receiving);
-
-/* A persistent request: not started yet. */
-void pki_mpi_insert(const MPI_Request *request, const pki_mpi_operation *operation);
-
-/* The entry of a request, for this thread alone until it is released or finished; PKI_MPI_UNKNOWN
- * for one that is not followed. */
-uint32_t pki_mpi_claim(MPI_Request request);
-
-/* Not complete yet; the program has waited for it once more. */
-void pki_mpi_release(uint32_t entry, uint64_t waited_ns);
 
 /* ---- messages ---- */
 

@@ -1,7 +1,450 @@
-/* lib/comm/mpi/messages.c - messages: calls that return when the buffer may be used again, calls
- * that return at once, requests to be started later, a send and a receive in one, and those that a
- * probe has found. */
+/* lib/comm/mpi/messages.c - requests, and messages: calls that return when the buffer may be used
+ * again, calls that return at once, requests to be started later, a send and a receive in one, and
+ * those that a probe has found. */
+#include <pk/counter.h>
+
+#include <stddef.h>
+#include <stdlib.h>
+
 #include "comm/mpi/glue.h"
+
+/* ---- the table ---- */
+
+/* A table of REQUESTS places, without a lock: a handle's place is found by its hash, and whoever
+ * changes an entry has claimed its key with one compare-and-swap. MPI forbids two threads to
+ * complete one request, so nobody waits for anybody.
+ *
+ * A wait claims its requests before it asks MPI, since a handle may be another request's as soon as
+ * MPI has answered; what is not complete then is let go of. Some MPIs give one handle to all
+ * operations that are complete from the start: when a handle comes again, the earlier operation is
+ * over.
+ *
+ * Beyond the table's room an operation counts as over when the call that started it returns, and as
+ * one more of the counter "MPI requests not followed". */
+
+#define REQUESTS 32768
+#define WINDOW 64 /* places that are looked at, from the hash on: eight cache lines of keys */
+#define EMPTY UINT64_C(0)
+#define BUSY UINT64_C(1) /* being written */
+#define CLAIMED (UINT64_C(1) << 63)
+
+typedef struct entry {
+    pk_comm_request request;
+    pki_mpi_operation operation;
+    uint64_t waited;
+    bool is_persistent;
+    bool is_exchange, sends; /* a send and a receive; the send is not to nobody */
+    pk_comm_request sending; /* beside the receive above */
+} entry;
+
+static uint64_t keys[REQUESTS + WINDOW];
+static entry entries[REQUESTS + WINDOW];
+static uint64_t not_followed;
+static pk_counter too_many = PK_COUNTER("MPI requests not followed", "");
+
+/* A handle is a pointer in one MPI and a number of 32 bits in the other: never 0 or 1, and the
+ * highest bit is free. */
+static uint64_t key_of(MPI_Request request)
+{
+    uint64_t key = (uint64_t)(uintptr_t)request & ~CLAIMED;
+    return key > BUSY ? key : key + 2;
+}
+
+static uint32_t slot_of(uint64_t key)
+{
+    return (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) % REQUESTS;
+}
+
+static bool swap(uint32_t i, uint64_t from, uint64_t to)
+{
+    return __atomic_load_n(&keys[i], __ATOMIC_RELAXED) == from &&
+           __atomic_compare_exchange_n(&keys[i], &from, to, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+}
+
+static void set_key(uint32_t i, uint64_t key)
+{
+    __atomic_store_n(&keys[i], key, __ATOMIC_RELEASE); /* pairs with swap */
+}
+
+/* The first place in the window whose key it could change, or PKI_MPI_UNKNOWN. */
+static uint32_t swap_first(uint64_t key, uint64_t from, uint64_t to)
+{
+    uint32_t first = slot_of(key);
+    for (uint32_t i = first; i < first + WINDOW; i++)
+        if (swap(i, from, to))
+            return i;
+    return PKI_MPI_UNKNOWN;
+}
+
+/* The entry of a request, for this thread alone until it is released or finished; PKI_MPI_UNKNOWN
+ * for one that is not followed. */
+static uint32_t pki_mpi_claim(MPI_Request request)
+{
+    if (request == MPI_REQUEST_NULL)
+        return PKI_MPI_UNKNOWN;
+    uint64_t key = key_of(request);
+    return swap_first(key, key, key | CLAIMED);
+}
+
+static void finish(uint32_t i, uint64_t waited_ns)
+{
+    pk_comm_finish(&entries[i].request, entries[i].waited + waited_ns);
+    if (entries[i].sends)
+        pk_comm_finish(&entries[i].sending, entries[i].waited + waited_ns);
+    entries[i].waited = 0;
+}
+
+/* The program gives the handle back. */
+static void drop(uint32_t i)
+{
+    if (i == PKI_MPI_UNKNOWN)
+        return;
+    finish(i, 0);
+    set_key(i, EMPTY);
+}
+
+static bool enter(MPI_Request request, const entry *e)
+{
+    uint64_t key = key_of(request);
+    uint32_t old = swap_first(key, key, key | CLAIMED);
+    if (old != PKI_MPI_UNKNOWN)
+        drop(old);
+    uint32_t i = swap_first(key, EMPTY, BUSY);
+    if (i == PKI_MPI_UNKNOWN)
+        return false;
+    entries[i] = *e;
+    set_key(i, key);
+    return true;
+}
+
+static void refuse(pk_comm_request *started)
+{
+    uint64_t n = __atomic_add_fetch(&not_followed, 1, __ATOMIC_RELAXED);
+    pk_counter_set(&too_many, (double)n);
+    pk_comm_finish(started, 0);
+}
+
+void pki_mpi_follow(int status, const MPI_Request *request, const pki_mpi_operation *operation,
+                    pk_comm_request *started)
+{
+    if (!started->comm)
+        return;
+    if (status != MPI_SUCCESS || *request == MPI_REQUEST_NULL)
+        pk_comm_finish(started, 0);
+    else if (!enter(*request, &(entry){.request = *started, .operation = *operation}))
+        refuse(started);
+}
+
+void pki_mpi_follow_both(int status, const MPI_Request *request, pk_comm_request *sending,
+                         const pki_mpi_operation *receive, pk_comm_request *receiving)
+{
+    const entry both = {.request = *receiving,
+                        .operation = *receive,
+                        .is_exchange = true,
+                        .sends = sending->comm != NULL,
+                        .sending = *sending};
+    bool over = status != MPI_SUCCESS || *request == MPI_REQUEST_NULL;
+    if (!sending->comm && !receiving->comm)
+        return;
+    if (!over && enter(*request, &both))
+        return;
+    pk_comm_finish(sending, 0);
+    if (over)
+        pk_comm_finish(receiving, 0);
+    else
+        refuse(receiving);
+}
+
+/* A persistent request: not started yet. */
+static void pki_mpi_insert(const MPI_Request *request, const pki_mpi_operation *operation)
+{
+    pk_comm_request none = {0};
+    if (*request == MPI_REQUEST_NULL || !operation->comm)
+        return;
+    if (!enter(*request, &(entry){.operation = *operation, .is_persistent = true}))
+        refuse(&none);
+}
+
+/* Is it a receive that has been started? Its status says what came. */
+static bool is_receive(uint32_t i)
+{
+    return i != PKI_MPI_UNKNOWN && entries[i].request.comm &&
+           entries[i].operation.op == PK_COMM_OP_RECV;
+}
+
+static void release(uint32_t i)
+{
+    set_key(i, __atomic_load_n(&keys[i], __ATOMIC_RELAXED) & ~CLAIMED);
+}
+
+/* A persistent one is started. */
+static void restart(uint32_t i)
+{
+    if (i == PKI_MPI_UNKNOWN)
+        return;
+    entries[i].request = pki_mpi_start(&entries[i].operation);
+    entries[i].waited = 0;
+    release(i);
+}
+
+/* Not complete yet; the program has waited for it once more. */
+static void pki_mpi_release(uint32_t i, uint64_t waited_ns)
+{
+    if (i == PKI_MPI_UNKNOWN)
+        return;
+    entries[i].waited += waited_ns;
+    release(i);
+}
+
+/* ---- the end of one ---- */
+
+/* Of a receive that was not cancelled: only by its status is it known who sent it, and how much. */
+static void pki_mpi_correct(pk_comm_request *started, const MPI_Status *status)
+{
+    pk_comm_correct(started, pki_mpi_bytes_got(status), status->MPI_SOURCE);
+    pk_comm_set_request_tag(started, status->MPI_TAG);
+}
+
+/* MPICH 4.0 gives an MPI_Isendrecv the status of whatever had its request before: also one that
+ * fits, of other bytes. Which of its later versions and relatives do not is not known. */
+#ifdef MPICH_VERSION
+#define HAS_STATUS(E) (!(E)->is_exchange)
+#else
+#define HAS_STATUS(E) true
+#endif
+
+static void apply_status(entry *e, const MPI_Status *status)
+{
+    int cancelled = 0;
+    if (!HAS_STATUS(e))
+        return;
+    PMPI_Test_cancelled(status, &cancelled);
+    if (cancelled)
+        pk_comm_correct(&e->request, 0, e->operation.peer);
+    else
+        pki_mpi_correct(&e->request, status);
+}
+
+/* Complete. status: of a receive, else NULL. A persistent one stays. */
+static void complete(uint32_t i, const MPI_Status *status, uint64_t waited_ns)
+{
+    if (i == PKI_MPI_UNKNOWN)
+        return;
+    if (status && is_receive(i))
+        apply_status(&entries[i], status);
+    finish(i, waited_ns);
+    if (entries[i].is_persistent)
+        release(i);
+    else
+        set_key(i, EMPTY);
+}
+
+/* ---- the requests of one wait or test ---- */
+
+/* Claimed before MPI is asked, and each completed or let go of when it has answered. */
+
+#define FEW 32 /* without an allocation */
+
+typedef struct batch {
+    int n;             /* 0: none of them is followed, or no memory; then all else is nothing */
+    bool receives;     /* one is a receive: statuses are needed */
+    uint32_t *entries; /* by index, PKI_MPI_UNKNOWN for those that are not followed */
+    MPI_Status *own;   /* where the program wants none */
+    uint64_t start;
+    uint32_t few[FEW];
+    MPI_Status few_own[FEW];
+} batch;
+
+static void batch_release(batch *b)
+{
+    if (b->entries != b->few)
+        free(b->entries);
+    if (b->own != b->few_own)
+        free(b->own);
+    b->n = 0;
+}
+
+static void batch_open(batch *b, int n, const MPI_Request requests[])
+{
+    bool any = false;
+    b->n = 0;
+    b->receives = false;
+    b->own = b->few_own;
+    b->entries = n > FEW ? malloc((size_t)n * sizeof *b->entries) : b->few;
+    if (!b->entries)
+        return;
+    for (int i = 0; i < n; i++) {
+        b->entries[i] = pki_mpi_claim(requests[i]);
+        any = any || b->entries[i] != PKI_MPI_UNKNOWN;
+        b->receives = b->receives || is_receive(b->entries[i]);
+    }
+    if (!any) {
+        batch_release(b);
+        return;
+    }
+    b->n = n;
+    b->start = pki_mpi_now_ns();
+}
+
+/* What to give to MPI for statuses: the program's, or room of one's own if they are needed. */
+static MPI_Status *batch_statuses(batch *b, MPI_Status *wanted)
+{
+    if (wanted != MPI_STATUSES_IGNORE || !b->n || !b->receives)
+        return wanted;
+    if (b->n > FEW)
+        b->own = malloc((size_t)b->n * sizeof *b->own);
+    return b->own ? b->own : wanted;
+}
+
+/* The same for calls that have one status, whatever the number of requests. */
+static MPI_Status *batch_status(batch *b, MPI_Status *wanted)
+{
+    if (wanted != MPI_STATUS_IGNORE || !b->n || !b->receives)
+        return wanted;
+    return b->few_own;
+}
+
+/* MPI has answered: the requests of these indices (NULL: the first done) are complete, with
+ * statuses in that order. What MPI has taken back besides is complete too, the rest is let go of.
+ */
+static void batch_close(batch *b, const MPI_Request requests[], int done, const int indices[],
+                        const MPI_Status *statuses)
+{
+    if (!b->n)
+        return;
+    uint64_t waited = pki_mpi_now_ns() - b->start;
+    for (int k = 0; k < done; k++) {
+        int i = indices ? indices[k] : k;
+        bool known = statuses != MPI_STATUSES_IGNORE;
+        complete(b->entries[i], known ? &statuses[k] : NULL, waited);
+        b->entries[i] = PKI_MPI_UNKNOWN;
+    }
+    for (int i = 0; i < b->n; i++) {
+        if (requests[i] == MPI_REQUEST_NULL)
+            complete(b->entries[i], NULL, waited);
+        else
+            pki_mpi_release(b->entries[i], waited);
+    }
+    batch_release(b);
+}
+
+/* ---- waiting for requests, and asking for them ---- */
+
+/* The time in here is what the program waited for the operations: exposed. */
+
+/* MPI has completed all of them, or none; any one; some. */
+static void close_all(batch *b, bool done, const MPI_Request requests[], const MPI_Status *statuses)
+{
+    batch_close(b, requests, done ? b->n : 0, NULL, statuses);
+}
+
+static void close_any(batch *b, bool done, const int *index, const MPI_Request requests[],
+                      const MPI_Status *status)
+{
+    bool one = done && *index != MPI_UNDEFINED;
+    batch_close(b, requests, one ? 1 : 0, index, status);
+}
+
+static void close_some(batch *b, bool done, const int *count, const int indices[],
+                       const MPI_Request requests[], const MPI_Status *statuses)
+{
+    bool some = done && *count != MPI_UNDEFINED;
+    batch_close(b, requests, some ? *count : 0, indices, statuses);
+}
+
+/* RECEIVED has MPI write its statuses where we can read them; CLOSE may ask whether it is `done`.
+ */
+#define WAITING(NAME, PARAMS, ARGS, COUNT, REQUESTS, RECEIVED, CLOSE)                              \
+    PKI_MPI_CALL(NAME) PARAMS                                                                      \
+    {                                                                                              \
+        static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
+        batch b;                                                                                   \
+        if (!pki_mpi_is_on())                                                                      \
+            return PMPI_##NAME ARGS;                                                               \
+        pk_region_begin(&region);                                                                  \
+        batch_open(&b, COUNT, REQUESTS);                                                           \
+        RECEIVED;                                                                                  \
+        pki_mpi_begin_wait();                                                                      \
+        int result = PMPI_##NAME ARGS;                                                             \
+        pki_mpi_end_wait();                                                                        \
+        bool done = result == MPI_SUCCESS;                                                         \
+        CLOSE;                                                                                     \
+        pk_region_end(&region);                                                                    \
+        return result;                                                                             \
+    }
+
+#define ONE_STATUS status = batch_status(&b, status)
+#define STATUSES statuses = batch_statuses(&b, statuses)
+
+WAITING(Wait, (MPI_Request * request, MPI_Status *status), (request, status), 1, request,
+        ONE_STATUS, close_all(&b, done, request, status))
+WAITING(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status), 1,
+        request, ONE_STATUS, close_all(&b, done &&*flag, request, status))
+WAITING(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]),
+        (count, requests, statuses), count, requests, STATUSES,
+        close_all(&b, done, requests, statuses))
+WAITING(Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]),
+        (count, requests, flag, statuses), count, requests, STATUSES,
+        close_all(&b, done &&*flag, requests, statuses))
+WAITING(Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status),
+        (count, requests, index, status), count, requests, ONE_STATUS,
+        close_any(&b, done, index, requests, status))
+WAITING(Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status),
+        (count, requests, index, flag, status), count, requests, ONE_STATUS,
+        close_any(&b, done &&*flag, index, requests, status))
+WAITING(Waitsome, (int count, MPI_Request requests[], int *n, int indices[], MPI_Status statuses[]),
+        (count, requests, n, indices, statuses), count, requests, STATUSES,
+        close_some(&b, done, n, indices, requests, statuses))
+WAITING(Testsome, (int count, MPI_Request requests[], int *n, int indices[], MPI_Status statuses[]),
+        (count, requests, n, indices, statuses), count, requests, STATUSES,
+        close_some(&b, done, n, indices, requests, statuses))
+
+/* ---- starting them again, and giving them back ---- */
+
+PKI_MPI_CALL(Start)(MPI_Request *request)
+{
+    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Start");
+    if (!pki_mpi_is_on())
+        return PMPI_Start(request);
+    restart(pki_mpi_claim(*request));
+    pk_region_begin(&region);
+    pki_mpi_begin_wait();
+    int status = PMPI_Start(request);
+    pki_mpi_end_wait();
+    pk_region_end(&region);
+    return status;
+}
+
+PKI_MPI_CALL(Startall)(int count, MPI_Request requests[])
+{
+    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Startall");
+    if (!pki_mpi_is_on())
+        return PMPI_Startall(count, requests);
+    for (int i = 0; i < count; i++)
+        restart(pki_mpi_claim(requests[i]));
+    pk_region_begin(&region);
+    pki_mpi_begin_wait();
+    int status = PMPI_Startall(count, requests);
+    pki_mpi_end_wait();
+    pk_region_end(&region);
+    return status;
+}
+
+/* MPI will not report when it is complete, so it is over as far as this process knows. Also while
+ * perfkit is off: the handle may be another one's next. */
+PKI_MPI_CALL(Request_free)(MPI_Request *request)
+{
+    uint32_t i = pki_mpi_claim(*request);
+    int status = PMPI_Request_free(request);
+    if (status == MPI_SUCCESS)
+        drop(i);
+    else
+        pki_mpi_release(i, 0);
+    return status;
+}
+
+PKI_MPI_REGION_ONLY(Cancel, (MPI_Request * request), (request))
 
 /* ---- the ways in which MPI sends, all with the same parameters ---- */
 
@@ -77,7 +520,7 @@ PKI_MPI_REGION_ONLY(Probe, (int source, int tag, MPI_Comm comm, MPI_Status *stat
 
 /* ---- that go on when the call has returned ---- */
 
-/* As in collectives.c, the operation starts outside the call's own region. */
+/* As in communicator.c, the operation starts outside the call's own region. */
 #define AT_ONCE(NAME, OP, PARAMS, PEER)                                                            \
     PKI_MPI_CALL(NAME)(PKI_MPI_LIST PARAMS, MPI_Request * request)                                 \
     {                                                                                              \
@@ -187,8 +630,8 @@ PKI_MPI_CALL(Sendrecv_replace)(PKI_MPI_REPLACE_PARAMS, MPI_Status *status)
 
 /* Who receives one gives MPI no communicator, and has waited for the message in the probe. So the
  * receive begins with the probe that finds it, and is kept until then, under MPI's handle, in a
- * table without a lock, as requests are (request.c). Of a message that finds no room there, the
- * calls are regions and no more. */
+ * table without a lock, as requests are. Of a message that finds no room there, the calls are
+ * regions and no more. */
 
 #define MATCHED 1024
 
@@ -198,12 +641,10 @@ typedef struct matched {
     uint64_t waited; /* ns, in the probe */
 } matched;
 
-#define WINDOW 16 /* places that are looked at, from the hash on */
-#define EMPTY UINT64_C(0)
-#define BUSY UINT64_C(1) /* being read or written */
+#define MESSAGE_WINDOW 16 /* places that are looked at, from the hash on */
 
-static uint64_t keys[MATCHED + WINDOW];
-static matched kept[MATCHED + WINDOW];
+static uint64_t message_keys[MATCHED + MESSAGE_WINDOW];
+static matched kept[MATCHED + MESSAGE_WINDOW];
 static uint32_t kept_count;
 
 /* Is any kept? Also while perfkit is off they have to be taken. */
@@ -212,13 +653,13 @@ static bool is_any_kept(void)
     return __atomic_load_n(&kept_count, __ATOMIC_RELAXED) != 0;
 }
 
-static uint64_t key_of(MPI_Message message)
+static uint64_t message_key(MPI_Message message)
 {
     uint64_t key = (uint64_t)(uintptr_t)message;
     return key > BUSY ? key : key + 2;
 }
 
-static uint32_t slot_of(uint64_t key)
+static uint32_t message_slot(uint64_t key)
 {
     return (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) % MATCHED;
 }
@@ -226,31 +667,31 @@ static uint32_t slot_of(uint64_t key)
 /* The first place whose key was this one, which is busy now; PKI_MPI_UNKNOWN: there is none. */
 static uint32_t seize(uint64_t key, uint64_t from)
 {
-    for (uint32_t i = slot_of(key), end = i + WINDOW; i < end; i++) {
+    for (uint32_t i = message_slot(key), end = i + MESSAGE_WINDOW; i < end; i++) {
         uint64_t found = from;
-        if (__atomic_load_n(&keys[i], __ATOMIC_RELAXED) == from &&
-            __atomic_compare_exchange_n(&keys[i], &found, BUSY, false, __ATOMIC_ACQ_REL,
+        if (__atomic_load_n(&message_keys[i], __ATOMIC_RELAXED) == from &&
+            __atomic_compare_exchange_n(&message_keys[i], &found, BUSY, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED))
             return i;
     }
     return PKI_MPI_UNKNOWN;
 }
 
-static void release(uint32_t i, uint64_t key)
+static void release_message(uint32_t i, uint64_t key)
 {
-    __atomic_store_n(&keys[i], key, __ATOMIC_RELEASE); /* pairs with seize */
+    __atomic_store_n(&message_keys[i], key, __ATOMIC_RELEASE); /* pairs with seize */
 }
 
 /* False: there is no room for it. */
 static bool matched_insert(MPI_Message message, const matched *found)
 {
-    uint64_t key = key_of(message);
+    uint64_t key = message_key(message);
     uint32_t i = seize(key, EMPTY);
     if (i == PKI_MPI_UNKNOWN)
         return false;
     kept[i] = *found;
     __atomic_add_fetch(&kept_count, 1, __ATOMIC_RELAXED);
-    release(i, key);
+    release_message(i, key);
     return true;
 }
 
@@ -258,12 +699,12 @@ static bool matched_insert(MPI_Message message, const matched *found)
 static matched matched_remove(MPI_Message message)
 {
     matched taken = {.waited = 0};
-    uint64_t key = key_of(message);
+    uint64_t key = message_key(message);
     uint32_t i = is_any_kept() ? seize(key, key) : PKI_MPI_UNKNOWN;
     if (i == PKI_MPI_UNKNOWN)
         return taken;
     taken = kept[i];
-    release(i, EMPTY);
+    release_message(i, EMPTY);
     __atomic_sub_fetch(&kept_count, 1, __ATOMIC_RELAXED);
     return taken;
 }

@@ -21,9 +21,6 @@ long pki_mpi_setting_of(const pki_mpi_setting *setting);
 /* NULL: not set, or empty. */
 const char *pki_mpi_text_of(const char *variable);
 
-/* "PK_X=VALUE is SENTENCE" through the log function. */
-void pki_mpi_refuse(const char *variable, const char *value, const char *sentence);
-
 /* ---- waiting for other ranks, but not for ever ---- */
 
 /* Who waits sleeps between looks, so ranks that share a processor get on. A request that is given
@@ -109,11 +106,6 @@ void pki_mpi_gathered_finish(pki_mpi_gathered *g);
  * the job's own: nobody waits elsewhere. Between them it is measured before a collective of
  * MPI_COMM_WORLD in which all wait for all, and which all know beforehand: a partner that is not
  * there within 50 ms is left alone. */
-
-/* Behind MPI_Init, with the session that it may have started; in MPI_Finalize, while there is one.
- */
-void pki_mpi_clocks_begin(void);
-void pki_mpi_clocks_end(void);
 
 /* Before a collective that nobody leaves before all have come. */
 extern int pki_mpi_clocks_live;

@@ -11,94 +11,6 @@
 #include "comm/plugin/plugin.h"
 #include "session/activity.h"
 
-/* ---- NCCL's words as numbers ---- */
-
-typedef struct word {
-    const char *text;
-    int meaning; /* a pk_comm_op or a pk_comm_type */
-} word;
-
-static const word functions[] = {{"other", PK_COMM_OP_OTHER},
-                                 {"AllReduce", PK_COMM_OP_ALL_REDUCE},
-                                 {"Broadcast", PK_COMM_OP_BROADCAST},
-                                 {"Reduce", PK_COMM_OP_REDUCE},
-                                 {"AllGather", PK_COMM_OP_ALL_GATHER},
-                                 {"ReduceScatter", PK_COMM_OP_REDUCE_SCATTER},
-                                 {"AlltoAll", PK_COMM_OP_ALL_TO_ALL},
-                                 {"Gather", PK_COMM_OP_GATHER},
-                                 {"Scatter", PK_COMM_OP_SCATTER},
-                                 {"Send", PK_COMM_OP_SEND},
-                                 {"Recv", PK_COMM_OP_RECV},
-                                 {"SendRecv", PK_COMM_OP_SEND_RECV},
-                                 {"PutSignal", PK_COMM_OP_OTHER},
-                                 {"Signal", PK_COMM_OP_OTHER},
-                                 {"WaitSignal", PK_COMM_OP_OTHER}};
-
-static const word elements[] = {{"ncclUint8", PK_COMM_TYPE_BYTE},
-                                {"ncclInt8", PK_COMM_TYPE_INT8},
-                                {"ncclInt32", PK_COMM_TYPE_INT32},
-                                {"ncclUint32", PK_COMM_TYPE_UINT32},
-                                {"ncclInt64", PK_COMM_TYPE_INT64},
-                                {"ncclUint64", PK_COMM_TYPE_UINT64},
-                                {"ncclFloat16", PK_COMM_TYPE_FLOAT16},
-                                {"ncclFloat32", PK_COMM_TYPE_FLOAT32},
-                                {"ncclFloat64", PK_COMM_TYPE_FLOAT64},
-                                {"ncclBfloat16", PK_COMM_TYPE_BFLOAT16},
-                                {"ncclFloat8e4m3", PK_COMM_TYPE_FLOAT8_E4M3},
-                                {"ncclFloat8e5m2", PK_COMM_TYPE_FLOAT8_E5M2}};
-
-static const word algorithms[] = {
-    {"", 0},     {"TREE", 0},      {"RING", 0}, {"COLLNET_DIRECT", 0}, {"COLLNET_CHAIN", 0},
-    {"NVLS", 0}, {"NVLS_TREE", 0}, {"PAT", 0}};
-
-static const word protocols[] = {{"", 0}, {"LL", 0}, {"LL128", 0}, {"SIMPLE", 0}};
-
-static const struct {
-    const word *words;
-    uint8_t count;
-} lists[PKI_NCCL_CODE_KINDS] = {{functions, PKI_COUNT_OF(functions)},
-                                {elements, PKI_COUNT_OF(elements)},
-                                {algorithms, PKI_COUNT_OF(algorithms)},
-                                {protocols, PKI_COUNT_OF(protocols)}};
-
-uint64_t pki_nccl_seen[PKI_NCCL_SEEN];
-
-_Static_assert(PKI_COUNT_OF(functions) < 32 && PKI_COUNT_OF(elements) < 32, "five bits");
-
-uint8_t pki_nccl_look_up(pki_nccl_code_kind kind, const char *text)
-{
-    uint8_t code = 0;
-    if (!text)
-        return 0;
-    for (uint8_t i = 0; i < lists[kind].count; i++)
-        if (strcmp(lists[kind].words[i].text, text) == 0)
-            code = i;
-    uint64_t key = pki_nccl_code_key(kind, text);
-    pki_store(pki_nccl_code_seen(key), key << 5 | code);
-    return code;
-}
-
-void pki_nccl_codes_forget(void)
-{
-    for (int i = 0; i < PKI_NCCL_SEEN; i++)
-        pki_store(&pki_nccl_seen[i], 0);
-}
-
-const char *pki_nccl_text(pki_nccl_code_kind kind, uint8_t code)
-{
-    return lists[kind].words[code < lists[kind].count ? code : 0].text;
-}
-
-pk_comm_op pki_nccl_op(uint8_t function)
-{
-    return (pk_comm_op)functions[function < PKI_COUNT_OF(functions) ? function : 0].meaning;
-}
-
-pk_comm_type pki_nccl_type(uint8_t element)
-{
-    return (pk_comm_type)elements[element < PKI_COUNT_OF(elements) ? element : 0].meaning;
-}
-
 /* ---- which events NCCL is asked for ---- */
 
 static uint32_t contexts_live; /* communicators */
@@ -159,13 +71,6 @@ static void mask_after_fork(void)
 }
 
 /* ---- NCCL's communicators, as its profiler interface describes them ---- */
-
-enum {
-    PKI_NCCL_CONTEXT_FREE,
-    PKI_NCCL_CONTEXT_CLAIMED,
-    PKI_NCCL_CONTEXT_LIVE,
-    PKI_NCCL_CONTEXT_GONE
-};
 
 static pki_nccl_context comms[PKI_NCCL_CONTEXTS];
 static uint64_t refused;
@@ -250,12 +155,6 @@ void pki_nccl_context_close(uint32_t context)
         __atomic_sub_fetch(&contexts_live, 1, __ATOMIC_RELAXED);
 }
 
-/* The collector's: nothing of a closed one is left. */
-static void pki_nccl_context_free(uint32_t index)
-{
-    pki_store_release(&comms[index].state, PKI_NCCL_CONTEXT_FREE); /* pairs with the next claim */
-}
-
 /* That have been opened and not closed; and that found no room. */
 static uint64_t pki_nccl_contexts_refused(void)
 {
@@ -269,129 +168,6 @@ static void pki_nccl_contexts_after_fork(void)
         comms[i].state = PKI_NCCL_CONTEXT_FREE;
     contexts_live = 0;
     refused = 0;
-}
-
-/* ---- communicators on the collector's side: perfkit's own, and tracks ---- */
-
-static pki_nccl_communicator *known[PKI_NCCL_CONTEXTS];
-static bool used[PKI_NCCL_CONTEXTS];
-static bool gone[PKI_NCCL_CONTEXTS]; /* before this round looked into the pool */
-
-/* One that was never named is called by its id. */
-static pk_comm *make_comm(const pki_nccl_context *c)
-{
-    char name[PKI_NCCL_NAME + 8];
-    if (c->name[0])
-        snprintf(name, sizeof name, "%s", c->name);
-    else
-        snprintf(name, sizeof name, "nccl %016llx", (unsigned long long)c->id);
-    return pk_comm_create("NCCL", name, c->id, c->rank, c->ranks);
-}
-
-static void destroy(pki_nccl_communicator *t)
-{
-    if (t && !t->destroyed)
-        pk_comm_destroy(t->comm);
-    if (t)
-        t->destroyed = true;
-}
-
-/* An event of a new communicator is seen after the ends of those that were finalized before it was
- * made, so whether one of them is the same one made anew does not depend on where rounds fall. What
- * is still to be emitted of the old one goes under the name that both have. */
-static void destroy_finalized(void)
-{
-    for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++) {
-        const pki_nccl_context *c = known[i] ? pki_nccl_context_at(i) : NULL;
-        if (c && c->handle == known[i]->context && pki_load(&c->state) == PKI_NCCL_CONTEXT_GONE)
-            destroy(known[i]);
-    }
-}
-
-static pki_nccl_communicator *make(pki_nccl_communicator *t, const pki_nccl_context *c)
-{
-    t = t ? t : malloc(sizeof *t);
-    if (!t)
-        return NULL;
-    memset(t, 0, sizeof *t);
-    t->context = c->handle;
-    t->comm = make_comm(c);
-    return t;
-}
-
-pki_nccl_communicator *pki_nccl_communicator_of(uint32_t context)
-{
-    uint32_t i = pki_nccl_context_index(context);
-    const pki_nccl_context *c = pki_nccl_context_at(i);
-    if (!c || c->handle != context ||
-        pki_load_acquire(&c->described) != 2) /* pairs with its description */
-        return NULL;
-    if (!known[i] || known[i]->context != context) {
-        destroy(known[i]);
-        destroy_finalized();
-        known[i] = make(known[i], c);
-    }
-    return known[i];
-}
-
-void pki_nccl_communicator_use(uint32_t context)
-{
-    used[pki_nccl_context_index(context)] = true;
-}
-
-void pki_nccl_communicators_check(void)
-{
-    for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++) {
-        const pki_nccl_context *c = pki_nccl_context_at(i);
-        gone[i] = c && pki_load(&c->state) == PKI_NCCL_CONTEXT_GONE;
-    }
-}
-
-bool pki_nccl_communicator_is_gone(uint32_t context)
-{
-    uint32_t i = pki_nccl_context_index(context);
-    const pki_nccl_context *c = pki_nccl_context_at(i);
-    return !c || c->handle != context || gone[i];
-}
-
-bool pki_nccl_communicator_spans_nodes(uint32_t context)
-{
-    const pki_nccl_context *c = pki_nccl_context_at(pki_nccl_context_index(context));
-    return c && c->nodes > 1;
-}
-
-static void drop(uint32_t i)
-{
-    destroy(known[i]);
-    free(known[i]);
-    known[i] = NULL;
-}
-
-void pki_nccl_communicators_clean(void)
-{
-    for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++) {
-        if (gone[i] && !used[i]) {
-            drop(i);
-            pki_nccl_context_free(i);
-        }
-        used[i] = false;
-    }
-}
-
-void pki_nccl_communicators_start(void)
-{
-    for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++)
-        if (known[i])
-            *known[i] = (pki_nccl_communicator){.context = known[i]->context,
-                                                .comm = known[i]->comm,
-                                                .destroyed = known[i]->destroyed};
-}
-
-void pki_nccl_communicators_after_fork(void)
-{
-    memset(known, 0, sizeof known);
-    memset(used, 0, sizeof used);
-    memset(gone, 0, sizeof gone);
 }
 
 /* ---- how NCCL is made to find us ---- */

@@ -1,14 +1,14 @@
 /* lib/comm/plugin/plugin.h - what the files of the NCCL backend share.
  *
- *     abi.h            NCCL's profiler interface, as it lies in memory
- *     entry.c          the tables that it looks up
- *     callbacks.c      what NCCL calls, and where events wait for the collector: the pool, what is
- * in it, and what is known of it backend.c        the backend: start, stop, what it says of itself,
- * and how NCCL is made to find us: NCCL_PROFILER_PLUGIN, libpkshim.so; communicators, as NCCL
- * announces them and as the collector knows them; NCCL's words as numbers; which events NCCL is
- * asked for assemble.c       the collector: what is in the pool, and what is known of it; which
- * event belongs to which, when an operation is over, and what is reported of the network and of
- * kernels emit.c           an operation, or a detail, into trace and figures, on their tracks
+ *     abi.h        NCCL's profiler interface, as it lies in memory
+ *     entry.c      the tables that it looks up
+ *     callbacks.c  what NCCL calls; the pool in which events wait for the collector, and what is
+ *                  known of them; NCCL's words as numbers
+ *     assemble.c   the collector: communicators, which event belongs to which, when an operation
+ *                  is over, what is reported of the network and of kernels; into trace and figures
+ *     backend.c    start, stop, what it says of itself; how NCCL is made to find us:
+ *                  NCCL_PROFILER_PLUGIN, libpkshim.so; communicators as NCCL announces them; which
+ *                  events it is asked for
  *
  * Callbacks are NCCL's threads', in the midst of a collective. They take no lock, allocate nothing,
  * call no CUDA, and answer success whatever happens.
@@ -197,8 +197,6 @@ static inline uint8_t pki_nccl_code(pki_nccl_code_kind kind, const char *word)
     return PKI_LIKELY(last >> 5 == key) ? last & 31 : pki_nccl_look_up(kind, word);
 }
 
-void pki_nccl_codes_forget(void);
-
 const char *pki_nccl_text(pki_nccl_code_kind kind, uint8_t code);
 pk_comm_op pki_nccl_op(uint8_t function);
 pk_comm_type pki_nccl_type(uint8_t element);
@@ -211,6 +209,13 @@ pk_comm_type pki_nccl_type(uint8_t element);
 
 #define PKI_NCCL_CONTEXTS 1024
 #define PKI_NCCL_NAME 64
+
+enum {
+    PKI_NCCL_CONTEXT_FREE,
+    PKI_NCCL_CONTEXT_CLAIMED,
+    PKI_NCCL_CONTEXT_LIVE,
+    PKI_NCCL_CONTEXT_GONE
+};
 
 typedef struct pki_nccl_context {
     uint32_t state, handle; /* state: released when what stands below has been written */
@@ -336,15 +341,6 @@ typedef struct pki_nccl_communicator {
     pki_nccl_lane channels[PKI_NCCL_DIRECTIONS][PKI_NCCL_CHANNELS];
 } pki_nccl_communicator;
 
-/* Into trace and figures. The one place that decides who counts, if a wrapper library does, too. */
-void pki_nccl_emit_operation(pki_nccl_communicator *communicator, pki_nccl_operation *operation);
-
-/* Into the trace. */
-void pki_nccl_emit_proxy(pki_nccl_communicator *communicator, const pki_nccl_event *event,
-                         uint64_t bytes);
-void pki_nccl_emit_kernel(pki_nccl_communicator *communicator, const pki_nccl_event *event);
-void pki_nccl_emit_call(const pki_nccl_event *event);
-
 /* Operations emitted since the session's start. */
 uint64_t pki_nccl_operations(void);
 void pki_nccl_emit_start(void);
@@ -354,16 +350,3 @@ void pki_nccl_emit_start(void);
 void pki_nccl_tracks_start(void);
 
 /* ---- communicators on the collector's side ---- */
-
-/* The communicator of an event; NULL: it is nobody's any more. */
-pki_nccl_communicator *pki_nccl_communicator_of(uint32_t context);
-void pki_nccl_communicator_use(uint32_t context); /* it has events in this round */
-
-/* Which are gone, before the pool is gathered: all that one had is in the pool by then. One that
- * goes later may have had events since that this round does not know; it goes in the next one. */
-void pki_nccl_communicators_check(void);
-bool pki_nccl_communicator_is_gone(uint32_t context);
-void pki_nccl_communicators_clean(void); /* those that are gone and have none */
-void pki_nccl_communicators_start(void); /* tracks are those of the session that begins */
-bool pki_nccl_communicator_spans_nodes(uint32_t context);
-void pki_nccl_communicators_after_fork(void);

@@ -1,5 +1,4 @@
-#include "job/verdicts/verdicts.h"
-
+/* lib/job/verdicts/late.c - ranks and hosts that are late: which, where, and what it costs */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +6,179 @@
 
 #include "base/compiler.h"
 #include "base/memory.h"
+#include "bench/stats/evidence.h"
 #include "bench/stats/samples.h"
+#include "job/verdicts/verdicts.h"
 #include "measure/figure.h"
 #include "stats/series.h"
+
+/* ---- is it worth while to say of a rank that it is late? ---- */
+
+static bool pki_job_worth_begin(pki_job_worth *w, const pki_job *j, const double *values,
+                                bool by_work, const bool *may_be)
+{
+    const pki_job_loop *loop = pki_job_usual(j);
+    *w = (pki_job_worth){.of = j, .by_work = by_work, .values = values};
+    w->longest = pki_array_zeroed(loop->block_count, sizeof *w->longest);
+    for (size_t b = 0; w->longest && b < loop->block_count; b++) {
+        double time = 0;
+        for (size_t r = 0; r < j->rank_count; r++) {
+            size_t cell = pki_job_cell(j, b, r);
+            time = PKI_MAX(time, loop->time[cell]);
+            if (!may_be[r] && !isnan(values[cell]))
+                w->longest[b] = PKI_MAX(w->longest[b], exp(values[cell]));
+        }
+        w->time += time;
+    }
+    return w->longest != NULL;
+}
+
+/* values: lateness', which stay the caller's. may_be: by rank, whether it may be late. */
+static void pki_job_worth_end(pki_job_worth *w)
+{
+    free(w->longest);
+    *w = (pki_job_worth){0};
+}
+
+static double cost_of_rank(const pki_job_worth *w, size_t rank)
+{
+    const pki_job_loop *loop = pki_job_usual(w->of);
+    double cost = 0;
+    for (size_t b = 0; b < loop->block_count; b++) {
+        size_t cell = pki_job_cell(w->of, b, rank);
+        double work = w->by_work ? loop->items[cell] : loop->steps[cell];
+        double own = isnan(w->values[cell]) ? 0 : exp(w->values[cell]);
+        cost += work * PKI_MAX(own - w->longest[b], 0);
+    }
+    return cost;
+}
+
+/* Of what takes so much longer, as a logarithm, the share that does. */
+static double cost_part(double by)
+{
+    return -expm1(-by);
+}
+
+static bool pki_job_is_worth_while(const pki_job_worth *w, size_t rank, const pki_job_judgement *of)
+{
+    const pki_job_loop *loop = pki_job_usual(w->of);
+    double own = 0, time = 0, low = cost_part(of->interval.low);
+    for (size_t b = 0; b < loop->block_count; b++) {
+        size_t cell = pki_job_cell(w->of, b, rank);
+        own += loop->own[cell] - loop->ready[cell];
+        time += loop->time[cell];
+    }
+    if (!pki_job_is_crowded(w->of, rank))
+        return own * low >= PKI_JOB_LATE_WORTH * time;
+    return cost_of_rank(w, rank) * low / cost_part(of->by) >= PKI_JOB_LATE_COST * w->time;
+}
+
+/* ---- does a rank stand out from the others of its host, where these share processors? ---- */
+
+#define STANDS_OUT 2.0         /* times as long as others: always */
+#define STANDS_DETERMINED 0.02 /* the level, where the processors' part is off */
+
+typedef struct standing {
+    uint32_t host, role;
+    double late;
+    size_t rank;
+} standing;
+
+/* Those that are compared stand together, the latest first. */
+static int by_group(const void *x, const void *y)
+{
+    const standing *a = x, *b = y;
+    if (a->host != b->host)
+        return a->host < b->host ? -1 : 1;
+    if (a->role != b->role)
+        return a->role < b->role ? -1 : 1;
+    if (a->late != b->late)
+        return a->late > b->late ? -1 : 1;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* The first of them among the others: Grubbs' test. */
+static bool is_outlier(const standing *standings, size_t count, double level)
+{
+    double sum = 0, squares = 0, others = (double)(count - 1);
+    for (size_t i = 1; i < count; i++)
+        sum += standings[i].late;
+    for (size_t i = 1; i < count; i++)
+        squares += (standings[i].late - sum / others) * (standings[i].late - sum / others);
+    double error = sqrt(squares / (others - 1) * (1 + 1 / others));
+    double distance = standings[0].late - sum / others;
+    return distance > -pki_t_quantile(level, others - 1) * error;
+}
+
+static void judge_group(const standing *standings, size_t count, double level, bool *stands)
+{
+    for (size_t i = 0; i + 3 <= count; i++) {
+        const standing *s = &standings[i];
+        if (!(s->late >= log(STANDS_OUT)) && !is_outlier(s, count - i, level))
+            break;
+        stands[s->rank] = true;
+    }
+}
+
+static size_t crowded_standings(const pki_job *j, const uint32_t *roles, const double *late,
+                                bool *crowded, standing *standings)
+{
+    size_t count = 0;
+    for (size_t r = 0; r < j->rank_count; r++)
+        crowded[j->ranks[r].host] |= pki_job_is_crowded(j, r);
+    for (size_t r = 0; r < j->rank_count; r++)
+        if (crowded[j->ranks[r].host] && !isnan(late[r]))
+            standings[count++] = (standing){j->ranks[r].host, roles[r], late[r], r};
+    return count;
+}
+
+static double level_among(const standing *standings, size_t count, const bool *determined,
+                          double level)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!determined[standings[i].rank])
+            return level;
+    return PKI_MAX(level, STANDS_DETERMINED);
+}
+
+static void judge_groups(standing *standings, size_t count, const bool *determined, double level,
+                         bool *stands)
+{
+    if (count)
+        qsort(standings, count, sizeof *standings, by_group);
+    for (size_t i = 0, n; i < count; i += n) {
+        for (n = 1; i + n < count && standings[i + n].host == standings[i].host &&
+                    standings[i + n].role == standings[i].role;)
+            n++;
+        for (size_t k = 0; n >= 3 && k < n; k++)
+            stands[standings[i + k].rank] = false;
+        judge_group(standings + i, n, level_among(standings + i, n, determined, level), stands);
+    }
+}
+
+/* By place of a rank; determined: of pki_job_processors; late: logarithms, by rank; level: of each
+ * comparison. All true on hosts that are not crowded, or have fewer than three ranks to compare. To
+ * be freed; NULL without memory. */
+static bool *pki_job_stand_out(const pki_job *j, const uint32_t *roles, const bool *determined,
+                               const double *late, double level)
+{
+    bool *stands = pki_array_zeroed(j->rank_count, sizeof *stands);
+    bool *crowded = pki_array_zeroed(j->hosts.count, sizeof *crowded);
+    standing *standings = pki_array_zeroed(j->rank_count, sizeof *standings);
+    for (size_t r = 0; stands && r < j->rank_count; r++)
+        stands[r] = true;
+    bool done = stands && crowded && standings;
+    if (done)
+        judge_groups(standings, crowded_standings(j, roles, late, crowded, standings), determined,
+                     level, stands);
+    else
+        free(stands);
+    free(crowded);
+    free(standings);
+    return done ? stands : NULL;
+}
+
+/* ---- ranks that are late ---- */
 
 /* One more. */
 static void note_undecided(pki_job_undecided *to, size_t rank, double by)

@@ -98,12 +98,6 @@ typedef struct pki_job_worth {
     double time;     /* of the job's steps */
 } pki_job_worth;
 
-/* values: lateness', which stay the caller's. may_be: by rank, whether it may be late. */
-bool pki_job_worth_begin(pki_job_worth *w, const pki_job *j, const double *values, bool by_work,
-                         const bool *may_be);
-void pki_job_worth_end(pki_job_worth *w);
-bool pki_job_is_worth_while(const pki_job_worth *w, size_t rank, const pki_job_judgement *of);
-
 /* ---- does a rank stand out from the others of its host, where these share processors? ---- */
 
 /* Processors are not alike: what runs on the other thread of a core, or beside a virtual machine,
@@ -120,12 +114,6 @@ bool pki_job_is_worth_while(const pki_job_worth *w, size_t rank, const pki_job_j
  * the externally studentized residual); then the next one among the rest, until one is not. So a
  * rank that is alone in being late stands out, and half of them do not. Who takes twice as long or
  * more stands out in any case: a processor that is shared by two halves at most. */
-
-/* By place of a rank; determined: of pki_job_processors; late: logarithms, by rank; level: of each
- * comparison. All true on hosts that are not crowded, or have fewer than three ranks to compare. To
- * be freed; NULL without memory. */
-bool *pki_job_stand_out(const pki_job *j, const uint32_t *roles, const bool *determined,
-                        const double *late, double level);
 
 /* ---- hosts whose ranks want more processors than there are ---- */
 

@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "base/memory.h"
+#include "measure/steps/cut.h"
 #include "stats/series.h"
 
 /* ---- a training loop in numbers, whatever its length ---- */
@@ -283,7 +284,8 @@ static pki_whole_step current_of(const pki_steps *steps, const pki_step *step)
     return whole;
 }
 
-pki_whole_step pki_whole_step_copy(const pki_whole_step *whole)
+/* A copy with bits of its own; with none where there is no memory for them. */
+static pki_whole_step pki_whole_step_copy(const pki_whole_step *whole)
 {
     pki_whole_step copy = *whole;
     copy.bits = whole->bit_count ? malloc(whole->bit_count * sizeof *copy.bits) : NULL;
@@ -306,7 +308,8 @@ static bool keep_in_head(pki_steps *steps, const pki_whole_step *whole)
     return true;
 }
 
-void pki_slowest_keep(pki_whole_step *slow, size_t *count, const pki_whole_step *whole)
+/* Into the slowest ones, slowest first, if it is one of them. */
+static void pki_slowest_keep(pki_whole_step *slow, size_t *count, const pki_whole_step *whole)
 {
     size_t place = *count;
     while (place && slow[place - 1].step.duration < whole->step.duration)
@@ -419,7 +422,9 @@ static pki_step_others *find_kind(pki_steps *steps, const char *kind)
     return NULL;
 }
 
-pki_step_others *pki_steps_of_kind(pki_steps *steps, const char *kind)
+/* Those of that kind. The last place is for all kinds that come when there is no other. NULL
+ * without memory. */
+static pki_step_others *pki_steps_of_kind(pki_steps *steps, const char *kind)
 {
     pki_step_others *known = find_kind(steps, kind);
     if (known || steps->other_count == PKI_STEP_KINDS)
@@ -494,353 +499,244 @@ bool pki_steps_portion_stage(const pki_steps *steps, size_t place, uint32_t *id,
     return true;
 }
 
-/* ---- fill ---- */
+/* ---- cutting ---- */
 
-/* The steps without the first `warmup`, while they are being summed up. */
-typedef struct steady {
-    const pki_steps *steps;
-    uint64_t warmup;
-    pki_tally warm;
-    pki_step_totals totals;
-    pki_tally untracked;
-    pki_tally *selves;    /* by region id, with a 0 for each step without it */
-    double tracked_total; /* step time that has a breakdown */
-    pki_steps_name *name;
-    void *user;
-} steady;
-
-/* ---- where the warm-up ends ---- */
-
-static uint64_t find_warmup(const pki_steps *steps)
-{
-    uint64_t durations[PKI_STEPS_HEAD];
-    for (size_t i = 0; i < steps->head_count; i++)
-        durations[i] = steps->head[i].step.duration;
-    return pki_warmup_find(durations, steps->head_count, steps->count);
-}
-
-static uint64_t warmup_of(const pki_steps *steps, uint64_t given)
-{
-    uint64_t late = steps->before.late_warmup.moments.count + steps->late_warmup.moments.count;
-    if (steps->no_beginning)
-        return 0;
-    if (late)
-        return steps->head_count + late;
-    if (given)
-        return PKI_MIN(given, steps->head_count);
-    return find_warmup(steps);
-}
-
-/* ---- sums ---- */
-
-static bool add_head_step(steady *s, const pki_whole_step *whole)
-{
-    s->totals.items += whole->step.items;
-    pki_step_work_add(&s->totals.work, &whole->step.work);
-    bool fits = pki_tally_add(&s->totals.durations, (double)whole->step.duration, 1);
-    if (!whole->step.broken_down)
-        return fits;
-    s->totals.broken_down++;
-    for (int k = 0; k < PKI_SHARES; k++)
-        s->totals.kinds[k] += whole->kinds[k];
-    fits = fits && pki_tally_add(&s->untracked, (double)whole->kinds[PKI_UNTRACKED], 1);
-    for (size_t i = 0; i < whole->bit_count; i++)
-        fits = fits && pki_tally_add(&s->selves[whole->bits[i].id], (double)whole->bits[i].self, 1);
-    return fits;
-}
-
-/* What was added up before the last cut, and what since. */
-static bool merge_tail(steady *s)
-{
-    const pki_steps *steps = s->steps;
-    const pki_steps_before *before = &steps->before;
-    bool fits = pki_step_totals_merge(&s->totals, &before->tail) &&
-                pki_step_totals_merge(&s->totals, &steps->tail) &&
-                pki_tally_merge(&s->untracked, &before->tail_untracked) &&
-                pki_tally_merge(&s->untracked, &steps->tail_untracked) &&
-                pki_tally_merge(&s->warm, &before->late_warmup) &&
-                pki_tally_merge(&s->warm, &steps->late_warmup);
-    for (size_t i = 0; i < steps->region_room; i++)
-        if (steps->regions[i])
-            fits = fits && pki_tally_merge(&s->selves[i], &steps->regions[i]->before) &&
-                   pki_tally_merge(&s->selves[i], &steps->regions[i]->self);
-    return fits;
-}
-
-/* Steps that a region was not in count as 0. */
-static bool fill_up(steady *s)
-{
-    bool fits = true;
-    for (size_t i = 0; i < s->steps->region_room; i++) {
-        pki_tally *self = &s->selves[i];
-        if (self->moments.count && self->moments.count < s->totals.broken_down)
-            fits = fits && pki_tally_add(self, 0, s->totals.broken_down - self->moments.count);
-    }
-    return fits;
-}
-
-static bool sum_up(steady *s)
-{
-    const pki_steps *steps = s->steps;
-    s->selves = calloc(PKI_MAX(steps->region_room, 1), sizeof *s->selves);
-    if (!s->selves || !merge_tail(s))
-        return false;
-    for (size_t i = 0; i < steps->head_count; i++) {
-        const pki_whole_step *whole = &steps->head[i];
-        bool fits = i < s->warmup ? pki_tally_add(&s->warm, (double)whole->step.duration, 1)
-                                  : add_head_step(s, whole);
-        if (!fits)
-            return false;
-    }
-    for (int k = 0; k < PKI_SHARES; k++)
-        s->tracked_total += (double)s->totals.kinds[k];
-    return fill_up(s);
-}
-
-static void finish(steady *s)
-{
-    for (size_t i = 0; s->selves && i < s->steps->region_room; i++)
-        pki_tally_finish(&s->selves[i]);
-    free(s->selves);
-    pki_tally_finish(&s->warm);
-    pki_tally_finish(&s->totals.durations);
-    pki_tally_finish(&s->untracked);
-}
-
-/* ---- the slowest steps, and why ---- */
-
-typedef struct suspect {
-    uint32_t id, kind;
-    uint64_t self;
-    double usual;
-} suspect;
-
-static void consider(suspect *found, size_t *count, suspect next)
-{
-    double excess = (double)next.self - next.usual;
-    size_t place = *count;
-    while (place && (double)found[place - 1].self - found[place - 1].usual < excess)
-        place--;
-    if (excess <= 0 || place == PKI_STEP_PARTS)
-        return;
-    size_t moved = PKI_MIN(*count, PKI_STEP_PARTS - 1) - place;
-    memmove(&found[place + 1], &found[place], moved * sizeof *found);
-    found[place] = next;
-    *count = PKI_MIN(*count + 1, PKI_STEP_PARTS);
-}
-
-static size_t find_suspects(const steady *s, const pki_whole_step *whole, suspect *found)
+static size_t count_regions(const pki_steps *steps)
 {
     size_t count = 0;
-    if (!whole->step.broken_down)
-        return 0;
-    consider(found, &count,
-             (suspect){0, PKI_UNTRACKED, whole->kinds[PKI_UNTRACKED],
-                       pki_tally_quantile(&s->untracked, 0.5)});
-    for (size_t i = 0; i < whole->bit_count; i++) {
-        uint32_t id = whole->bits[i].id;
-        consider(found, &count,
-                 (suspect){id, s->steps->regions[id]->kind, whole->bits[i].self,
-                           pki_tally_quantile(&s->selves[id], 0.5)});
-    }
+    for (size_t i = 0; i < steps->region_room; i++)
+        count += steps->regions[i] && steps->regions[i]->self.moments.count > 0;
     return count;
 }
 
-static const char *name_of(const steady *s, uint32_t id, uint32_t kind)
+/* Their names, before anything is moved. */
+static bool copy_kinds(const pki_steps *steps, pki_steps_part *part)
 {
-    const char *name = kind == PKI_UNTRACKED ? pki_kind_names[kind] : s->name(s->user, id);
-    return name ? name : "(unknown)";
-}
-
-static bool fill_slow_row(const steady *s, const pki_whole_step *whole, pki_step_row *row)
-{
-    *row = (pki_step_row){.index = whole->step.index,
-                          .start = whole->step.start,
-                          .duration = whole->step.duration,
-                          .items = whole->step.items};
-    memcpy(row->kinds, whole->kinds, sizeof row->kinds);
-    suspect found[PKI_STEP_PARTS];
-    size_t count = find_suspects(s, whole, found);
-    row->parts = calloc(PKI_MAX(count, 1), sizeof *row->parts);
-    if (!row->parts)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        const char *name = name_of(s, found[i].id, found[i].kind);
-        row->parts[i] = (pki_step_part){strdup(name), found[i].kind, found[i].self, found[i].usual};
-        row->part_count = i + 1;
-        if (!row->parts[i].name)
-            return false;
+    bool fits = true;
+    for (size_t i = 0; fits && i < steps->other_count; i++) {
+        if (steps->others[i].totals.durations.moments.count == 0)
+            continue;
+        part->others[part->other_count].kind = strdup(steps->others[i].kind);
+        fits = part->others[part->other_count++].kind;
     }
-    return true;
-}
-
-static int slower_first(const void *a, const void *b)
-{
-    const pki_step *x = &(*(const pki_whole_step *const *)a)->step;
-    const pki_step *y = &(*(const pki_whole_step *const *)b)->step;
-    if (x->duration != y->duration)
-        return x->duration < y->duration ? 1 : -1;
-    return (x->index > y->index) - (x->index < y->index);
-}
-
-static bool fill_slowest(const steady *s, pki_step_summary *out)
-{
-    const pki_whole_step *candidates[PKI_STEPS_HEAD + 2 * PKI_STEPS_SLOWEST];
-    size_t count = 0;
-    for (size_t i = s->warmup; i < s->steps->head_count; i++)
-        candidates[count++] = &s->steps->head[i];
-    for (size_t i = 0; i < s->steps->before.slow_count; i++)
-        candidates[count++] = &s->steps->before.slow[i];
-    for (size_t i = 0; i < s->steps->slow_count; i++)
-        candidates[count++] = &s->steps->slow[i];
-    qsort(candidates, count, sizeof *candidates, slower_first);
-    count = PKI_MIN(count, PKI_STEPS_SLOWEST);
-    out->slowest = calloc(PKI_MAX(count, 1), sizeof *out->slowest);
-    if (!out->slowest)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        out->slowest_count = i + 1;
-        if (!fill_slow_row(s, candidates[i], &out->slowest[i]))
-            return false;
-    }
-    return true;
-}
-
-/* ---- into the summary ---- */
-
-static bool fill_series(const steady *s, pki_step_summary *out)
-{
-    const pki_step_series *series = &s->steps->series;
-    out->series = malloc(PKI_MAX(series->rows.used, 1) * sizeof *out->series);
-    if (!out->series)
-        return false;
-    pki_step_series_rows(series, out->series);
-    out->series_count = series->rows.used;
-    if (pki_step_series_thirds(series, s->warmup, &out->first_third, &out->last_third) &&
-        out->first_third > 0)
-        out->drift = out->last_third / out->first_third - 1;
-    return true;
-}
-
-static bool fill_durations(steady *s, pki_step_summary *out)
-{
-    out->steady = pki_tally_dist(&s->totals.durations);
-    out->warm = pki_tally_dist(&s->warm);
-    bool fits = pki_histogram_of_tally(&s->totals.durations, &out->histogram) &&
-                pki_tally_merge(&s->warm, &s->totals.durations);
-    out->all = pki_tally_dist(&s->warm);
     return fits;
 }
 
-/* ---- steps of other kinds, and what lies between steps ---- */
-
-static bool fill_totals(const pki_step_totals *before, const pki_step_totals *since,
-                        pki_step_kind_row *row)
+static bool make_room(const pki_steps *steps, pki_steps_part *part)
 {
-    pki_step_totals all = {0};
-    bool fits = pki_step_totals_merge(&all, before) && pki_step_totals_merge(&all, since);
-    *row = (pki_step_kind_row){
-        .time = pki_tally_dist(&all.durations), .items = all.items, .broken_down = all.broken_down};
-    memcpy(row->kinds, all.kinds, sizeof row->kinds);
-    pki_tally_finish(&all.durations);
+    size_t regions = count_regions(steps), head = steps->head_count - steps->before.head_count;
+    *part = (pki_steps_part){.span = steps->span};
+    part->regions = calloc(regions + 1, sizeof *part->regions);
+    part->head = calloc(head + 1, sizeof *part->head);
+    part->slow = calloc(PKI_STEPS_SLOWEST, sizeof *part->slow);
+    part->others = calloc(PKI_STEP_KINDS, sizeof *part->others);
+    return part->regions && part->head && part->slow && part->others && copy_kinds(steps, part);
+}
+
+/* Without memory the run's figures lack these samples, as they do where a sample is refused. */
+static void move(pki_tally *before, pki_tally *since, pki_tally *out)
+{
+    pki_tally_merge(before, since);
+    *out = *since;
+    *since = (pki_tally){0};
+}
+
+static void move_regions(pki_steps *steps, pki_steps_part *part)
+{
+    for (uint32_t id = 0; id < steps->region_room; id++) {
+        pki_step_region *region = steps->regions[id];
+        if (!region || region->self.moments.count == 0)
+            continue;
+        pki_steps_part_region *to = &part->regions[part->region_count++];
+        to->id = id;
+        to->kind = region->kind;
+        move(&region->before, &region->self, &to->self);
+    }
+}
+
+static void move_totals(pki_step_totals *before, pki_step_totals *since, pki_step_totals *out)
+{
+    pki_step_totals_merge(before, since);
+    *out = *since;
+    *since = (pki_step_totals){0};
+}
+
+static void move_others(pki_steps *steps, pki_steps_part *part)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < steps->other_count; i++)
+        if (steps->others[i].totals.durations.moments.count)
+            move_totals(&steps->others[i].before, &steps->others[i].totals,
+                        &part->others[at++].totals);
+    move_totals(&steps->before.between, &steps->between, &part->between);
+}
+
+static void move_tail(pki_steps *steps, pki_steps_part *part)
+{
+    move_totals(&steps->before.tail, &steps->tail, &part->tail);
+    move(&steps->before.tail_untracked, &steps->tail_untracked, &part->untracked);
+    move(&steps->before.late_warmup, &steps->late_warmup, &part->late_warmup);
+    for (size_t i = 0; i < steps->slow_count; i++)
+        pki_slowest_keep(steps->before.slow, &steps->before.slow_count, &steps->slow[i]);
+    memcpy(part->slow, steps->slow, sizeof steps->slow);
+    part->slow_count = steps->slow_count;
+    steps->slow_count = 0;
+}
+
+bool pki_steps_cut(pki_steps *steps, pki_steps_part *part)
+{
+    if (!make_room(steps, part)) {
+        pki_steps_part_finish(part);
+        return false;
+    }
+    while (steps->before.head_count < steps->head_count)
+        part->head[part->head_count++] =
+            pki_whole_step_copy(&steps->head[steps->before.head_count++]);
+    move_tail(steps, part);
+    move_regions(steps, part);
+    move_others(steps, part);
+    steps->span = (pki_steps_span){0};
+    return true;
+}
+
+void pki_steps_part_finish(pki_steps_part *part)
+{
+    for (size_t i = 0; i < part->head_count; i++)
+        free(part->head[i].bits);
+    for (size_t i = 0; i < part->slow_count; i++)
+        free(part->slow[i].bits);
+    for (size_t i = 0; i < part->region_count; i++)
+        pki_tally_finish(&part->regions[i].self);
+    for (size_t i = 0; i < part->other_count; i++) {
+        free(part->others[i].kind);
+        pki_tally_finish(&part->others[i].totals.durations);
+    }
+    free(part->others);
+    pki_tally_finish(&part->between.durations);
+    free(part->head);
+    free(part->slow);
+    free(part->regions);
+    pki_tally_finish(&part->late_warmup);
+    pki_tally_finish(&part->tail.durations);
+    pki_tally_finish(&part->untracked);
+    *part = (pki_steps_part){0};
+}
+
+/* ---- joining ---- */
+
+static void join_head_step(pki_steps *steps, const pki_whole_step *whole)
+{
+    for (size_t i = 0; i < whole->bit_count; i++) {
+        const pki_step_bit *bit = &whole->bits[i];
+        pki_step_region *region = pki_steps_region(steps, bit->id, PK_OTHER);
+        pki_steps_add_self(steps, bit->id, region ? region->kind : PK_OTHER, bit->self);
+    }
+    /* As they were: of bits that found no memory the kinds are still known. */
+    memcpy(steps->kinds, whole->kinds, sizeof steps->kinds);
+    pki_steps_add(steps, &whole->step);
+}
+
+static bool join_regions(pki_steps *steps, const pki_steps_part *part)
+{
+    bool fits = true;
+    for (size_t i = 0; fits && i < part->region_count; i++) {
+        const pki_steps_part_region *from = &part->regions[i];
+        pki_step_region *region = pki_steps_region(steps, from->id, from->kind);
+        fits = region && pki_tally_merge(&region->before, &from->self);
+    }
     return fits;
 }
 
-static int most_time_first(const void *a, const void *b)
+static bool join_others(pki_steps *steps, const pki_steps_part *part)
 {
-    const pki_step_kind_row *x = a, *y = b;
-    if (x->time.sum != y->time.sum)
-        return x->time.sum < y->time.sum ? 1 : -1;
-    return strcmp(x->name, y->name);
+    bool fits = true;
+    for (size_t i = 0; fits && i < part->other_count; i++) {
+        pki_step_others *others = pki_steps_of_kind(steps, part->others[i].kind);
+        fits = others && pki_step_totals_merge(&others->before, &part->others[i].totals);
+    }
+    return fits && pki_step_totals_merge(&steps->before.between, &part->between);
 }
 
-static bool fill_kinds(const pki_steps *steps, pki_step_summary *out)
+static uint64_t ns_of(double ns)
 {
-    out->step_kinds = calloc(PKI_MAX(steps->other_count, 1), sizeof *out->step_kinds);
-    if (!out->step_kinds)
-        return false;
+    return ns > 0 && ns < 0x1p63 ? (uint64_t)ns : 0;
+}
+
+/* The steps of the tail are known together only: they are one block. */
+static void join_stages(pki_steps *steps, const pki_steps_part *part)
+{
+    const pki_step_totals *tail = &part->tail;
+    pki_stage_block block = {.index = part->span.first + part->head_count,
+                             .steps = tail->durations.moments.count,
+                             .time = ns_of(pki_moments_sum(&tail->durations.moments)),
+                             .items = tail->items};
+    pki_step_bit *bits = calloc(part->region_count + 1, sizeof *bits);
+    for (size_t i = 0; bits && i < part->region_count; i++)
+        bits[i] = (pki_step_bit){part->regions[i].id,
+                                 ns_of(pki_moments_sum(&part->regions[i].self.moments))};
+    if (bits && block.steps)
+        pki_stages_add(&steps->stages, &block, bits, part->region_count);
+    free(bits);
+}
+
+bool pki_steps_join(pki_steps *steps, const pki_steps_part *part)
+{
+    pki_steps_before *before = &steps->before;
+    for (size_t i = 0; i < part->head_count; i++)
+        join_head_step(steps, &part->head[i]);
+    join_stages(steps, part);
+    steps->count += part->span.count - part->head_count;
+    steps->serial += part->span.all + part->between.durations.moments.count;
+    for (size_t i = 0; i < part->slow_count; i++)
+        pki_slowest_keep(before->slow, &before->slow_count, &part->slow[i]);
+    return pki_step_totals_merge(&before->tail, &part->tail) &&
+           pki_tally_merge(&before->tail_untracked, &part->untracked) &&
+           pki_tally_merge(&before->late_warmup, &part->late_warmup) && join_regions(steps, part) &&
+           join_others(steps, part);
+}
+
+void pki_steps_without_beginning(pki_steps *steps)
+{
+    steps->no_beginning = true;
+}
+
+bool pki_steps_part_durations(const pki_steps_part *part, pki_tally *out)
+{
+    bool fits = true;
+    *out = (pki_tally){0};
+    for (size_t i = 0; fits && i < part->head_count; i++)
+        fits = pki_tally_add(out, (double)part->head[i].step.duration, 1);
+    return fits && pki_tally_merge(out, &part->late_warmup) &&
+           pki_tally_merge(out, &part->tail.durations);
+}
+
+static void add_totals(const pki_step_totals *totals, uint64_t *items, uint64_t *kinds)
+{
+    *items += totals->items;
+    for (int k = 0; k < PKI_SHARES; k++)
+        kinds[k] += totals->kinds[k];
+}
+
+void pki_steps_so_far(const pki_steps *steps, uint64_t *items, uint64_t kinds[PKI_SHARES])
+{
+    add_totals(&steps->before.tail, items, kinds);
+    add_totals(&steps->tail, items, kinds);
     for (size_t i = 0; i < steps->other_count; i++) {
-        const pki_step_others *others = &steps->others[i];
-        bool fits = fill_totals(&others->before, &others->totals, &out->step_kinds[i]);
-        out->step_kind_count = i + 1;
-        if (!fits || !(out->step_kinds[i].name = strdup(others->kind)))
-            return false;
+        add_totals(&steps->others[i].before, items, kinds);
+        add_totals(&steps->others[i].totals, items, kinds);
     }
-    qsort(out->step_kinds, out->step_kind_count, sizeof *out->step_kinds, most_time_first);
-    return fill_totals(&steps->before.between, &steps->between, &out->between);
-}
-
-/* ---- all of it ---- */
-
-static bool fill_steps(steady *s, pki_step_summary *out)
-{
-    out->count = s->steps->count;
-    out->warmup = s->warmup;
-    out->items = s->totals.items;
-    out->utilisation = (pki_utilisation){.steps = s->totals.work.steps,
-                                         .time = s->totals.work.time,
-                                         .model = s->totals.work.model,
-                                         .hardware = s->totals.work.hardware};
-    out->broken_down = s->totals.broken_down;
-    memcpy(out->kinds, s->totals.kinds, sizeof out->kinds);
-    if (!fill_durations(s, out) || !fill_slowest(s, out) || !fill_series(s, out) ||
-        !fill_kinds(s->steps, out))
-        return false;
-    if (out->steady.sum > 0)
-        out->items_per_second = (double)out->items / (out->steady.sum / 1e9);
-    return true;
-}
-
-static int by_name_and_kind(const void *a, const void *b)
-{
-    const pki_region_row *x = *(pki_region_row *const *)a, *y = *(pki_region_row *const *)b;
-    int order = strcmp(x->name, y->name);
-    return order ? order : (x->kind > y->kind) - (x->kind < y->kind);
-}
-
-static bool fill_regions(const steady *s, pki_summary *out)
-{
-    pki_region_row **rows = malloc(PKI_MAX(out->region_count, 1) * sizeof(pki_region_row *));
-    if (!rows)
-        return false;
-    for (size_t i = 0; i < out->region_count; i++)
-        rows[i] = &out->regions[i];
-    qsort(rows, out->region_count, sizeof(pki_region_row *), by_name_and_kind);
-    for (uint32_t id = 0; id < s->steps->region_room; id++) {
-        if (s->selves[id].moments.count == 0)
-            continue;
-        pki_region_row key = {.name = (char *)(uintptr_t)name_of(s, id, 0),
-                              .kind = s->steps->regions[id]->kind};
-        pki_region_row *wanted = &key;
-        pki_region_row **row =
-            bsearch(&wanted, rows, out->region_count, sizeof(pki_region_row *), by_name_and_kind);
-        if (!row)
-            continue;
-        (*row)->step_self = pki_tally_dist(&s->selves[id]);
-        (*row)->step_share =
-            s->tracked_total > 0 ? pki_moments_sum(&s->selves[id].moments) / s->tracked_total : 0;
+    for (size_t i = 0; i < steps->head_count; i++) {
+        *items += steps->head[i].step.items;
+        for (int k = 0; k < PKI_SHARES; k++)
+            kinds[k] += steps->head[i].kinds[k];
     }
-    free(rows);
-    return true;
 }
 
-bool pki_steps_fill(const pki_steps *steps, uint32_t warmup_steps, pki_steps_name *name, void *user,
-                    pki_summary *out)
+pki_step_work pki_steps_work_so_far(const pki_steps *steps)
 {
-    pki_step_summary_finish(&out->steps);
-    pki_stage_summary_finish(&out->stages);
-    if (!steps || steps->serial == 1)
-        return true;
-    uint64_t given = warmup_steps ? warmup_steps : steps->expected_warmup;
-    steady s = {.steps = steps, .warmup = warmup_of(steps, given), .name = name, .user = user};
-    pki_step_summary filled = {.warmup_given = given != 0};
-    bool fits = sum_up(&s) && fill_steps(&s, &filled) && fill_regions(&s, out) &&
-                pki_steps_fill_stages(steps, s.warmup, name, user, &out->stages);
-    finish(&s);
-    if (!fits) {
-        pki_step_summary_finish(&filled);
-        return false;
-    }
-    out->steps = filled;
-    return true;
+    pki_step_work all = steps->before.tail.work;
+    pki_step_work_add(&all, &steps->tail.work);
+    for (size_t i = 0; i < steps->head_count; i++)
+        pki_step_work_add(&all, &steps->head[i].step.work);
+    return all;
 }

@@ -268,21 +268,7 @@ struct pki_steps {
 /* Of that id, made if needed; NULL without memory. */
 pki_step_region *pki_steps_region(pki_steps *steps, uint32_t id, uint32_t kind);
 
-/* Those of that kind. The last place is for all kinds that come when there is no other. NULL
- * without memory. */
-pki_step_others *pki_steps_of_kind(pki_steps *steps, const char *kind);
-
-/* A copy with bits of its own; with none where there is no memory for them. */
-pki_whole_step pki_whole_step_copy(const pki_whole_step *whole);
-
 void pki_step_work_add(pki_step_work *work, const pki_step_work *more);
 
 /* False without memory: the durations are as they were. */
 bool pki_step_totals_merge(pki_step_totals *into, const pki_step_totals *from);
-
-/* Into the slowest ones, slowest first, if it is one of them. */
-void pki_slowest_keep(pki_whole_step *slow, size_t *count, const pki_whole_step *whole);
-
-/* steps/stages.c: into an empty `out`. False without memory: it is empty then. */
-bool pki_steps_fill_stages(const pki_steps *steps, uint64_t warmup, pki_steps_name *name,
-                           void *user, pki_stage_summary *out);

@@ -7,14 +7,306 @@
 
 #include "base/compiler.h"
 #include "base/memory.h"
+#include "core/names.h"
+#include "measure/fold/fold.h"
+#include "measure/machine/roofline.h"
 #include "measure/memory/gpu.h"
 #include "measure/overhead.h"
+#include "measure/shape.h"
+#include "measure/shape_words.h"
 #include "measure/thinning.h"
 #include "measure/verdict/verdict.h"
 #include "measure/whole_run.h"
 #include "measure/window/seal.h"
+#include "measure/window/sum.h"
 #include "measure/window/window.h"
+#include "stats/buckets.h"
 #include "stats/series.h"
+#include "stats/slot.h"
+
+/* ---- a part of a run in numbers: what is new since the window before ---- */
+
+void pki_window_finish(pki_window *window)
+{
+    pki_shape_finish(&pki_window_shape, window);
+    *window = (pki_window){0};
+}
+
+/* As pki_stats_add_slot leaves them: the squares travel in the spare words. */
+pki_dist pki_window_sum_dist(const pki_window_sum *sum, pk_stats *stats)
+{
+    pki_stats_again(stats);
+    stats->count = sum->count;
+    stats->sum = sum->sum;
+    stats->min = sum->min;
+    stats->max = sum->max;
+    stats->spare[0] = sum->squares_low;
+    stats->spare[1] = sum->squares_high;
+    stats->spare[2] = sum->thinned.spread;
+    stats->untimed = sum->thinned.untimed;
+    for (size_t i = 0; i < sum->buckets.used; i++)
+        if (sum->buckets.buckets[i].key < PK_STATS_BUCKETS)
+            pki_stats_count(stats, sum->buckets.buckets[i].key, sum->buckets.buckets[i].count);
+    pki_stats_finish(stats, 1);
+    return pki_stats_dist(stats);
+}
+
+/* A bucket may be all there is of a call that was dropped (difference.h). */
+static bool has_any(const pki_window_sum *sum)
+{
+    return sum->count || sum->buckets.used;
+}
+
+bool pki_window_sum_add(pki_window_sum *into, const pki_window_sum *from)
+{
+    bool fits = true;
+    if (has_any(from))
+        into->min = has_any(into) ? PKI_MIN(into->min, from->min) : from->min;
+    uint64_t low = into->squares_low + from->squares_low;
+    into->squares_high += from->squares_high + (low < from->squares_low);
+    into->squares_low = low;
+    into->max = PKI_MAX(into->max, from->max);
+    into->count += from->count;
+    into->sum += from->sum;
+    into->thinned.untimed += from->thinned.untimed;
+    into->thinned.spread += from->thinned.spread;
+    for (size_t i = 0; fits && i < from->buckets.used; i++)
+        fits = pki_tally_count(&into->buckets, from->buckets.buckets[i].key,
+                               from->buckets.buckets[i].count);
+    return fits;
+}
+
+/* Counts of 64 bits, one after the other, behind size and threads. */
+#define FIRST offsetof(pk_counts, begun)
+#define WORDS ((sizeof(pk_counts) - FIRST) / sizeof(uint64_t))
+
+pk_counts pki_counts_difference(const pk_counts *now, const pk_counts *before)
+{
+    pk_counts out = {.size = sizeof out, .threads = now->threads - before->threads};
+    for (size_t i = 0; i < WORDS; i++) {
+        uint64_t a = (&now->begun)[i], b = (&before->begun)[i];
+        (&out.begun)[i] = pki_saturating_sub(a, b);
+    }
+    out.memory_bytes = now->memory_bytes;
+    return out;
+}
+
+static void pki_counts_add(pk_counts *into, const pk_counts *more)
+{
+    into->size = sizeof *into;
+    into->threads += more->threads;
+    for (size_t i = 0; i < WORDS; i++)
+        (&into->begun)[i] += (&more->begun)[i];
+    into->memory_bytes = more->memory_bytes;
+}
+
+/* ---- numbers for names of a kind, in the order in which they come ---- */
+
+/* FNV-1a */
+static uint32_t hash_of(const char *name, uint32_t kind)
+{
+    uint32_t hash = 2166136261u ^ kind;
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return hash;
+}
+
+/* Where it stands, or would. */
+static size_t slot_of(const pki_named *n, const char *name, uint32_t kind)
+{
+    size_t at = hash_of(name, kind) & (n->places - 1);
+    while (n->numbers[at]) {
+        const pki_named_name *there = &n->names[n->numbers[at] - 1];
+        if (there->kind == kind && strcmp(there->name, name) == 0)
+            break;
+        at = (at + 1) & (n->places - 1);
+    }
+    return at;
+}
+
+static bool grow(pki_named *n)
+{
+    pki_named larger = *n;
+    if (2 * (n->count + 1) <= n->places)
+        return true;
+    larger.places = n->places ? 2 * n->places : 64;
+    larger.numbers = calloc(larger.places, sizeof *larger.numbers);
+    if (!larger.numbers)
+        return false;
+    for (size_t i = 0; i < n->count; i++)
+        larger.numbers[slot_of(&larger, n->names[i].name, n->names[i].kind)] = (uint32_t)i + 1;
+    free(n->numbers);
+    *n = larger;
+    return true;
+}
+
+/* Its number, a new one if need be. UINT32_MAX without memory. */
+static uint32_t pki_named_find(pki_named *n, const char *name, uint32_t kind)
+{
+    if (!grow(n))
+        return UINT32_MAX;
+    size_t at = slot_of(n, name, kind);
+    if (n->numbers[at])
+        return n->numbers[at] - 1;
+    if (!pki_array_fit(&n->names, &n->room, n->count + 1, sizeof *n->names))
+        return UINT32_MAX;
+    char *copy = strdup(name);
+    if (!copy)
+        return UINT32_MAX;
+    n->names[n->count] = (pki_named_name){copy, kind};
+    n->numbers[at] = (uint32_t)++n->count;
+    return (uint32_t)n->count - 1;
+}
+
+static void pki_named_finish(pki_named *n)
+{
+    for (size_t i = 0; i < n->count; i++)
+        free(n->names[i].name);
+    free(n->names);
+    free(n->numbers);
+    *n = (pki_named){0};
+}
+
+/* ---- the steps' operations of a window, and of windows together ---- */
+
+void pki_window_work(pki_window_steps *steps)
+{
+    pki_step_work all = steps->exact.tail.work;
+    for (size_t i = 0; i < steps->exact.head_count; i++)
+        pki_step_work_add(&all, &steps->exact.head[i].step.work);
+    steps->utilisation = (pki_utilisation){
+        .steps = all.steps, .time = all.time, .model = all.model, .hardware = all.hardware};
+}
+
+/* The last peak that a window has named: it is of the process, and not added up. False without
+ * memory. */
+static bool pki_peak_update(pki_utilisation *kept, const pki_window *window)
+{
+    const pki_utilisation *u = &window->steps.utilisation;
+    if (!u->steps || !u->source || !u->precision)
+        return true;
+    pki_shape_finish(&pki_utilisation_shape, kept);
+    *kept = (pki_utilisation){
+        .peak = u->peak, .precision = strdup(u->precision), .source = strdup(u->source)};
+    return kept->precision && kept->source;
+}
+
+/* Into the sums of all windows. False without memory. */
+static bool pki_peak_apply(const pki_utilisation *kept, pki_utilisation *sums)
+{
+    pki_peak peak = {.flops = kept->peak};
+    if (!kept->source)
+        return true;
+    snprintf(peak.precision, sizeof peak.precision, "%s", kept->precision);
+    snprintf(peak.source, sizeof peak.source, "%s", kept->source);
+    return pki_utilisation_fill(sums, &peak);
+}
+
+/* ---- durations as they can be added up without loss ---- */
+
+static const pki_member bucket_members[] = {
+    PLAINS(pki_tally_bucket, key, count),
+};
+static const pki_shape bucket = {SHAPE(pki_tally_bucket, bucket_members)};
+
+static const pki_member thinned_members[] = {
+    PLAINS(pki_window_thinned, untimed, spread),
+};
+static const pki_shape thinned = {SHAPE(pki_window_thinned, thinned_members)};
+
+static const pki_member sum_members[] = {
+    PLAINS(pki_window_sum, count, sum, min, max),
+    {HEX(pki_window_sum, squares_high)},
+    {HEX(pki_window_sum, squares_low)},
+    {OPTIONAL(pki_window_sum, thinned, thinned)},
+    {TABLE("buckets", pki_window_sum, buckets.buckets, buckets.used, bucket)},
+};
+const pki_shape pki_window_sum_shape = {SHAPE(pki_window_sum, sum_members)};
+
+static bool make_room(pki_window_sum *sum, size_t count)
+{
+    return pki_array_fit(&sum->buckets.buckets, &sum->buckets.room, count + 1,
+                         sizeof *sum->buckets.buckets);
+}
+
+bool pki_window_sum_of_stats(const pk_stats *stats, pki_window_sum *out)
+{
+    *out = (pki_window_sum){.count = stats->count,
+                            .sum = stats->sum,
+                            .min = stats->min,
+                            .max = stats->max,
+                            .squares_low = stats->spare[0],
+                            .squares_high = stats->spare[1],
+                            .thinned = {stats->untimed, stats->spare[2]}};
+    uint16_t used[PK_STATS_BUCKETS];
+    size_t count = pki_stats_used(stats, used);
+    if (!make_room(out, count))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        out->buckets.buckets[i] = (pki_tally_bucket){stats->buckets[used[i]], used[i]};
+    out->buckets.used = count;
+    return true;
+}
+
+/* A duration that a file may have made anything of. */
+static uint64_t ns_of_sum(double ns)
+{
+    return ns > 0 && ns < 0x1p63 ? (uint64_t)ns : 0;
+}
+
+bool pki_window_sum_of_tally(const pki_tally *tally, pki_window_sum *out)
+{
+    const pki_moments *m = &tally->moments;
+    double squares = (double)m->count * (pki_moments_mean(m) * pki_moments_mean(m) +
+                                         pki_moments_deviation(m, 0) * pki_moments_deviation(m, 0));
+    *out = (pki_window_sum){.count = m->count,
+                            .sum = ns_of_sum(pki_moments_sum(m)),
+                            .min = ns_of_sum(m->min),
+                            .max = ns_of_sum(m->max)};
+    if (squares >= 0 && squares < 0x1p127) {
+        out->squares_high = (uint64_t)(squares / 0x1p64);
+        out->squares_low = (uint64_t)(squares - (double)out->squares_high * 0x1p64);
+    }
+    bool fits = make_room(out, tally->used);
+    /* From 128 on both numberings have the same bounds, and below each value is its own bucket. */
+    for (size_t i = 0; fits && i < tally->used; i++)
+        fits = pki_tally_count(&out->buckets,
+                               pki_bucket(ns_of_sum(pki_key_begin(tally->buckets[i].key))),
+                               tally->buckets[i].count);
+    return fits;
+}
+
+static uint32_t joined(uint32_t key, unsigned shift)
+{
+    return ((key >> shift) << shift) + (shift ? 1u << (shift - 1) : 0);
+}
+
+static size_t used_with(const pki_tally *t, unsigned shift)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < t->used; i++)
+        used += !i || joined(t->buckets[i].key, shift) != joined(t->buckets[i - 1].key, shift);
+    return used;
+}
+
+void pki_window_sum_narrow(pki_window_sum *sum, size_t most)
+{
+    pki_tally *t = &sum->buckets;
+    unsigned shift = 0;
+    size_t used = 0;
+    while (shift < 16 && used_with(t, shift) > most)
+        shift++;
+    if (!shift)
+        return;
+    for (size_t i = 0; i < t->used; i++) {
+        pki_tally_bucket next = {t->buckets[i].count, joined(t->buckets[i].key, shift)};
+        if (used && t->buckets[used - 1].key == next.key)
+            t->buckets[used - 1].count += next.count;
+        else
+            t->buckets[used++] = next;
+    }
+    t->used = used;
+}
 
 /* ---- how the steps went from window to window ---- */
 

@@ -23,22 +23,10 @@ typedef struct pki_named {
     uint32_t *numbers;     /* from 1; 0: a free place */
 } pki_named;
 
-/* Its number, a new one if need be. UINT32_MAX without memory. */
-uint32_t pki_named_find(pki_named *named, const char *name, uint32_t kind);
-
-void pki_named_finish(pki_named *named);
-
 /* ---- the steps' operations of a window, and of windows together ---- */
 
 /* Of a window whose exact figures are there: the sums, without a peak. */
 void pki_window_work(pki_window_steps *steps);
-
-/* The last peak that a window has named: it is of the process, and not added up. False without
- * memory. */
-bool pki_peak_update(pki_utilisation *kept, const pki_window *window);
-
-/* Into the sums of all windows. False without memory. */
-bool pki_peak_apply(const pki_utilisation *kept, pki_utilisation *sums);
 
 /* ---- cutting a run's figures into windows, while it goes on ---- */
 

@@ -91,7 +91,6 @@ bool pki_window_sum_add(pki_window_sum *into, const pki_window_sum *from);
 
 /* What was not there before; memory_bytes is now's. */
 pk_counts pki_counts_difference(const pk_counts *now, const pk_counts *before);
-void pki_counts_add(pk_counts *into, const pk_counts *more);
 
 /* ---- from what was sealed to what is written ---- */
 

@@ -82,9 +82,6 @@ size_t pki_chrome_regions(pki_chrome *chrome, char *out, uint32_t tid, const pki
  * others: chrome.c says why. lacks_ps: how much earlier still. */
 char *pki_chrome_put_early(char *p, uint64_t duration, unsigned depth, uint32_t lacks_ps);
 
-/* The picoseconds that it shows behind a nanosecond less, unless it lacks some. */
-uint32_t pki_chrome_early_rest(unsigned depth);
-
 /* The thread's name and place among the tracks, preceded by ",\n". */
 size_t pki_chrome_thread(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
                          const char *name, uint32_t index);
@@ -127,9 +124,3 @@ typedef struct pki_chrome_text {
     char *line;                /* what an event of thread `tid` has up to its time */
     char before[];             /* from ",\n{" to "tid": */
 } pki_chrome_text;
-
-/* NULL: there is no memory for it. */
-pki_chrome_text *pki_chrome_text_of(pki_chrome *chrome, uint32_t id);
-
-/* The line, for that thread. */
-void pki_chrome_text_line(pki_chrome_text *text, uint32_t tid);

@@ -10,21 +10,14 @@
 #include "out/report/report.h"
 
 void pki_report_steps(const pki_summary *summary, FILE *file);
-void pki_report_chart(const pki_step_summary *steps, FILE *file);
 void pki_report_gpus(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_activities(const pki_activity_summary *activities, FILE *file);
-void pki_report_spans(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_costs(const pki_summary *summary, FILE *file);
 void pki_report_events(const pki_summary *summary, FILE *file);
 void pki_report_roofline(const pki_summary *summary, const pki_report_options *options, FILE *file);
-void pki_report_memory(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_gpu_memory(const pki_summary *summary, const pki_report_options *options,
                            FILE *file);
-void pki_report_requests(const pki_summary *summary, FILE *file);
 void pki_report_comm(const pki_summary *summary, FILE *file);
-
-/* Has the region no calls but pk_spans and their marks? They stand in a table of their own. */
-bool pki_report_is_span_alone(const pki_region_row *region);
 
 static inline const char *pki_report_region_name(const void *row)
 {

@@ -1,304 +1,96 @@
 /* lib/out/report/steps.c - of the text report: steps, spans, requests, memory */
+#include <math.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
+#include "measure/figure.h"
+#include "measure/overhead.h"
+#include "measure/thinning.h"
 #include "out/columns.h"
+#include "out/json_write.h"
 #include "out/report/sections.h"
 
-/* ---- pk_spans: how long they took, wherever they began and ended ---- */
+/* ---- chart ---- */
 
-#define NAME 23 /* columns of a span's name */
+#define COLUMNS 64
+#define ROWS 5
+#define ENTRIES_LEAST 16 /* fewer are clearer as figures */
 
-bool pki_report_is_span_alone(const pki_region_row *r)
+/* So many steps side by side, as one column of the chart. */
+typedef struct column {
+    double mean, longest;
+} column;
+
+static column sum_up(const pki_series_row *rows, size_t count)
 {
-    return r->span.events && r->self == 0 && !r->gpu.count && !r->kernels.count;
+    column c = {0};
+    double duration = 0, steps = 0;
+    for (size_t i = 0; i < count; i++) {
+        duration += (double)rows[i].duration;
+        steps += (double)rows[i].steps;
+        c.longest = PKI_MAX(c.longest, (double)rows[i].longest);
+    }
+    c.mean = steps > 0 ? duration / steps : 0;
+    return c;
 }
 
-static void put_row(const pki_region_row *r, size_t name, const pki_column *names, bool marks,
-                    FILE *file)
+/* Entries that hold warm-up steps are left out whole. */
+static size_t first_steady(const pki_step_summary *steps)
 {
-    const pki_dist *d = &r->time;
-    fputs("  ", file);
-    pki_put_apart(file, r->name, name, names);
-    pki_report_cell(file, COUNT(marks ? r->span.marks : r->span.ended), 7);
-    pki_report_cell(file, marks ? "" : COUNT(r->span.unfinished), 6);
-    pki_report_cell(file, TIGHT(d->mean), 7);
-    pki_report_cell(file, TIGHT(d->p50), 7);
-    pki_report_cell(file, TIGHT(d->p90), 7);
-    pki_report_cell(file, TIGHT(d->p99), 7);
-    pki_report_cell(file, TIGHT(d->max), 7);
+    uint64_t passed = 0;
+    size_t first = 0;
+    while (first < steps->series_count && passed < steps->warmup)
+        passed += steps->series[first++].steps;
+    return first;
+}
+
+static void put_row(const column *columns, size_t count, double floor, double row, FILE *file)
+{
+    fputc('|', file);
+    char line[COLUMNS + 1];
+    size_t length = 0;
+    for (size_t i = 0; i < count; i++) {
+        /* The middle of the row is what a mark has to reach. */
+        double level = floor + row / 2;
+        line[i] = columns[i].mean >= level ? '#' : columns[i].longest >= level ? '.' : ' ';
+        if (line[i] != ' ')
+            length = i + 1;
+    }
+    fwrite(line, 1, length, file);
     fputc('\n', file);
 }
 
-static bool is_wanted(const pki_region_row *r, const pki_report_options *options, bool marks)
+static void put_chart(const column *columns, size_t count, double top, FILE *file)
 {
-    return (marks ? r->span.marks : r->span.begun) > 0 && pki_report_shows(options, r->name);
-}
-
-static size_t room_for_names(const pki_summary *s, const pki_report_options *options)
-{
-    size_t longest = 0;
-    for (size_t i = 0; i < s->region_count; i++)
-        if (is_wanted(&s->regions[i], options, false) || is_wanted(&s->regions[i], options, true))
-            longest = PKI_MAX(longest, pki_width(s->regions[i].name));
-    return pki_report_name_room(options, NAME, longest);
-}
-
-static void put_rows(const pki_summary *s, const pki_report_options *options, bool marks,
-                     FILE *file)
-{
-    size_t name = room_for_names(s, options), shown = 0, all = 0;
-    for (size_t i = 0; i < s->region_count; i++)
-        all += is_wanted(&s->regions[i], options, marks);
-    if (!all)
-        return;
-    fprintf(file, "  %-*s %s    mean     p50     p90     p99     max\n", (int)name,
-            marks ? "mark, since the last" : "span", marks ? "  marks       " : "  ended   open");
-    for (size_t i = 0; i < s->region_count && shown < options->top; i++)
-        if (is_wanted(&s->regions[i], options, marks)) {
-            pki_column names = pki_report_region_names(s->regions, s->region_count, i);
-            put_row(&s->regions[i], name, &names, marks, file);
-            shown++;
-        }
-    if (all > shown)
-        fprintf(file, "  ... and %zu more\n", all - shown);
-}
-
-/* What went wrong, and with whom. */
-static void put_errors(const pki_span_summary *s, FILE *file)
-{
-    if (s->unfinished)
-        pki_report_print(file, "unfinished: %s of %s spans had begun and not ended",
-                         COUNT(s->unfinished), COUNT(s->begun));
-    if (s->dropped)
-        pki_report_print(file,
-                         "%s begins, marks and ends found no room: their times are in these"
-                         " figures, and they are missing from the trace",
-                         COUNT(s->dropped));
-    if (s->ended_twice)
-        pki_report_print(file,
-                         "ended twice: %s ends or marks of spans that had ended, in no figure",
-                         COUNT(s->ended_twice));
-    if (s->of_earlier)
-        pki_report_print(file, "of an earlier session: %s ends or marks, in no figure",
-                         COUNT(s->of_earlier));
-}
-
-void pki_report_spans(const pki_summary *summary, const pki_report_options *options, FILE *file)
-{
-    if (!summary->spans.events)
-        return;
-    pki_report_title(file, "SPANS from begin to end, on whatever threads");
-    put_rows(summary, options, false, file);
-    put_rows(summary, options, true, file);
-    put_errors(&summary->spans, file);
-}
-
-/* ---- pk_requests: how many were good, and why the slow ones were slow ---- */
-
-#define SHOWN 5 /* of the slowest */
-#define BAR 30  /* columns of a whole */
-
-static void put_counts(const pki_request_summary *r, const pki_summary *s, FILE *file)
-{
-    double seconds = (double)s->run.wall / 1e9;
-    pki_report_print(file, "%s ended: %s finished, %s cancelled, %s failed; %s tokens%s%s",
-                     COUNT(r->count), COUNT(r->finished), COUNT(r->cancelled), COUNT(r->failed),
-                     COUNT(r->tokens), seconds > 0 ? ", " : "",
-                     seconds > 0 ? pki_figure_scaled((double)r->tokens / seconds, "/s").text : "");
-    if (r->preemptions)
-        pki_report_print(file, "put out of the batch %s times", COUNT(r->preemptions));
-    if (r->dropped)
-        pki_report_print(file, "%s more ended while their ring was full, and are not in here",
-                         COUNT(r->dropped));
-}
-
-static void put_goodput(const pki_request_summary *r, FILE *file)
-{
-    if (!r->ttft_limit && !r->tpot_limit)
-        return;
-    pki_report_print(file, "goodput: %s of them finished%s%s%s%s%s%s",
-                     pki_figure_percent(r->goodput).text,
-                     r->ttft_limit ? " with their first token within " : "",
-                     r->ttft_limit ? TIME((double)r->ttft_limit) : "",
-                     r->ttft_limit && r->tpot_limit ? " and" : "",
-                     r->tpot_limit ? (r->ttft_limit ? " " : " with ") : "",
-                     r->tpot_limit ? TIME((double)r->tpot_limit) : "",
-                     r->tpot_limit ? " or less per token after it" : "");
-}
-
-/* ---- what the time went to ---- */
-
-static double share(uint64_t part, uint64_t whole)
-{
-    return whole ? (double)part / (double)whole : 0;
-}
-
-static void put_part(const char *name, uint64_t all, uint64_t all_of, uint64_t slow,
-                     uint64_t slow_of, FILE *file)
-{
-    char bar[BAR + 1];
-    double of_slow = share(slow, slow_of);
-    size_t n = (size_t)(of_slow * BAR + 0.5);
-    for (size_t i = 0; i < BAR; i++)
-        bar[i] = i < n ? '#' : ' ';
-    bar[PKI_MIN(n, (size_t)BAR)] = '\0';
-    fprintf(file, "  %-30s", name);
-    pki_report_cell(file, pki_figure_percent(share(all, all_of)).text, 7);
-    pki_report_cell(file, pki_figure_percent(of_slow).text, 7);
-    fprintf(file, "%s%s\n", n ? "  " : "", bar);
-}
-
-static void put_parts(const pki_request_summary *r, FILE *file)
-{
-    const pki_request_parts *a = &r->all, *s = &r->slow;
-    if (r->slow_from)
-        pki_report_print(file, "what their time went to; slow: the %s that took %s and more",
-                         COUNT(s->count), TIME((double)r->slow_from));
-    else
-        pki_report_print(file, "what their time went to; slow: the %s that missed the limits",
-                         COUNT(s->count));
-    fputs("                                      all    slow\n", file);
-    put_part("queued, not scheduled yet", a->queued, a->total, s->queued, s->total, file);
-    put_part("preempted", a->preempted, a->total, s->preempted, s->total, file);
-    put_part("reading the own prompt", a->prefill, a->total, s->prefill, s->total, file);
-    put_part("  beside others' prompts", a->crowded, a->total, s->crowded, s->total, file);
-    put_part("generating", a->decode, a->total, s->decode, s->total, file);
-    put_part("  longer for others' prompts", a->behind, a->total, s->behind, s->total, file);
-}
-
-/* ---- the slowest ---- */
-
-typedef struct cause {
-    const char *text;
-    uint64_t ns;
-} cause;
-
-/* What most of its time went to. */
-static cause largest(const pki_request_parts *p)
-{
-    const cause causes[] = {{"waiting to be scheduled", p->queued},
-                            {"preempted", p->preempted},
-                            {"reading its prompt", p->prefill},
-                            {"while others' prompts were read", p->crowded + p->behind},
-                            {"generating", p->decode}};
-    cause most = causes[0];
-    for (size_t i = 1; i < PKI_COUNT_OF(causes); i++)
-        if (causes[i].ns > most.ns)
-            most = causes[i];
-    return most;
-}
-
-static void put_slowest(const pki_request_summary *r, FILE *file)
-{
-    if (r->slowest_count)
-        fputs("\n  slowest:\n", file);
-    for (size_t i = 0; i < r->slowest_count && i < SHOWN; i++) {
-        const pki_slow_request *s = &r->slowest[i];
-        cause most = largest(&s->parts);
-        char steps[64] = "in no step";
-        if (s->steps)
-            snprintf(steps, sizeof steps, "in steps %" PRIu64 " to %" PRIu64, s->first_step,
-                     s->first_step + s->steps - 1);
-        pki_report_print(file, "  %s, %s tokens, %s: %s of it %s%s", TIME((double)s->parts.total),
-                         COUNT(s->tokens), steps,
-                         pki_figure_percent(share(most.ns, s->parts.total)).text, most.text,
-                         s->preemptions && most.ns != s->parts.preempted ? "; was preempted" : "");
+    for (int i = ROWS - 1; i >= 0; i--) {
+        fputs("  ", file);
+        pki_put_right(file, i == ROWS - 1 ? pki_figure_time(top).text : "", 10);
+        fputc(' ', file);
+        put_row(columns, count, top * i / ROWS, top / ROWS, file);
     }
-}
-
-void pki_report_requests(const pki_summary *summary, FILE *file)
-{
-    const pki_request_summary *r = &summary->requests;
-    if (!r->count)
-        return;
-    pki_report_title(file, "REQUESTS and what they waited for");
-    put_counts(r, summary, file);
-    put_goodput(r, file);
-    put_parts(r, file);
-    put_slowest(r, file);
-}
-
-/* ---- how much memory the run took, and which regions asked for it ---- */
-
-#define MEMORY_NAME 27 /* columns of a region's name */
-#define BYTES(n) (pki_figure_scaled((double)(n), "B").text)
-
-static void put_process(const pki_memory_summary *m, FILE *file)
-{
-    pki_report_print(file, "resident: %s at the end, %s at most; private: %s at most",
-                     BYTES(m->resident), BYTES(m->most_resident), BYTES(m->most_private));
-    if (m->limit)
-        pki_report_print(file, "limit: %s (%s), of which %s were in use", BYTES(m->limit),
-                         m->limit_of, pki_figure_percent((double)m->used / (double)m->limit).text);
-    if (m->step_minor.count)
-        pki_report_print(file, "page faults in a step: %s (p50 %s, p99 %s), and %s from a disk",
-                         pki_figure_scaled(m->step_minor.mean, "").text,
-                         pki_figure_scaled(m->step_minor.p50, "").text,
-                         pki_figure_scaled(m->step_minor.p99, "").text,
-                         pki_figure_scaled(m->step_major.mean, "").text);
-    else
-        pki_report_print(file, "page faults: %s, and %s from a disk", COUNT(m->minor_faults),
-                         COUNT(m->major_faults));
-}
-
-static const char *region_name(const void *row)
-{
-    const pki_memory_region *r = row;
-    return r->name && r->name[0] ? r->name : "(outside of regions)";
-}
-
-static void memory_put_row(const pki_memory_region *r, size_t name, const pki_column *names,
-                           FILE *file)
-{
-    fputs("  ", file);
-    pki_put_apart(file, region_name(r), name, names);
-    pki_report_cell(file, COUNT(r->allocations), 7);
-    pki_report_cell(file, BYTES(r->bytes), 8);
-    pki_report_cell(file, BYTES(r->live), 8);
-    pki_report_cell(file, BYTES(r->peak), 8);
-    pki_report_cell(file, BYTES(r->at_peak), 8);
+    fputs("           0 +", file);
+    pki_put_times(file, '-', count);
     fputc('\n', file);
 }
 
-static void put_regions(const pki_memory_summary *m, const pki_report_options *options, FILE *file)
+static void pki_report_chart(const pki_step_summary *steps, FILE *file)
 {
-    size_t longest = 0, shown = 0, all = 0;
-    for (size_t i = 0; i < m->region_count; i++) {
-        longest = PKI_MAX(longest, pki_width(m->regions[i].name));
-        all += pki_report_shows(options, m->regions[i].name);
+    size_t first = first_steady(steps), entries = steps->series_count - first;
+    if (entries < ENTRIES_LEAST)
+        return;
+    column columns[COLUMNS];
+    size_t count = PKI_MIN(entries, COLUMNS);
+    double top = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t from = first + i * entries / count, to = first + (i + 1) * entries / count;
+        columns[i] = sum_up(&steps->series[from], to - from);
+        top = PKI_MAX(top, columns[i].longest);
     }
-    size_t name = pki_report_name_room(options, MEMORY_NAME, longest);
-    if (!all)
+    if (!(top > 0))
         return;
-    fprintf(file, "  %-*s  allocs    bytes     live     peak  at peak\n", (int)name, "region");
-    for (size_t i = 0; i < m->region_count && shown < options->top; i++)
-        if (pki_report_shows(options, m->regions[i].name)) {
-            pki_column names =
-                pki_column_near(m->regions, m->region_count, sizeof *m->regions, i, region_name);
-            memory_put_row(&m->regions[i], name, &names, file);
-            shown++;
-        }
-    if (all > shown)
-        fprintf(file, "  ... and %zu more\n", all - shown);
-}
-
-void pki_report_memory(const pki_summary *summary, const pki_report_options *options, FILE *file)
-{
-    const pki_memory_summary *m = &summary->memory;
-    if (!m->looks)
-        return;
-    pki_report_title(file, "MEMORY");
-    put_process(m, file);
-    bool counts = m->allocator && m->allocator[0];
-    if (m->uncounted && m->uncounted[0])
-        pki_report_print(file, "libpk_alloc %s: %s", counts ? "counts not all" : "counts nothing",
-                         m->uncounted);
-    if (!counts)
-        return;
-    pki_report_print(file, "allocated, from %s: %s live at the end, %s at most (within %s)",
-                     m->allocator, BYTES(m->live), BYTES(m->peak), BYTES(m->within));
-    put_regions(m, options, file);
+    fputs("\n  step time over the run (# mean, . longest)\n", file);
+    put_chart(columns, count, top, file);
 }
 
 /* ---- steps ---- */

@@ -56,28 +56,6 @@ typedef struct pki_capture_queue {
     pki_waiting_capture waiting[PKI_CAPTURES_WAITING];
 } pki_capture_queue;
 
-/* Merged with one that waits, if both are slow steps in a row; its steps are pinned. False: the
- * queue is full, and `refused` is the one of least worth, which is not in it any more. */
-bool pki_capture_queue_add(pki_capture_queue *queue, const pki_history_view *view,
-                           const pki_wish *wish, pki_wish *refused);
-
-/* A step has ended: those that wait for it know it. */
-void pki_capture_queue_step(pki_capture_queue *queue, const pki_history_view *view);
-void pki_capture_queue_remove(pki_capture_queue *queue, unsigned i);
-
-/* Its last step has ended: it may be written so many rounds of the collector later, or at once. */
-void pki_capture_queue_due(const pki_session *session, pki_waiting_capture *waiting,
-                           unsigned rounds_later);
-
-bool pki_capture_queue_is_ready(const pki_session *session, const pki_waiting_capture *waiting);
-
-/* The one of most worth of those that are ready. False: none is. */
-bool pki_capture_queue_pop(pki_capture_queue *queue, const pki_session *session,
-                           pki_waiting_capture *taken);
-
-/* What of the history they need begins here; PKI_HISTORY_FREE: none of it. */
-uint64_t pki_capture_queue_pin(const pki_capture_queue *queue);
-
 /* ---- a capture: some steps of the history as a trace of their own ---- */
 
 /* The thread that writes it is no recording thread and holds no lock of the session: what it reads

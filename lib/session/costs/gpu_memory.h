@@ -18,9 +18,6 @@ void pki_gpu_memory_pool(uint32_t device, uint64_t address, uint64_t size, uint6
  * many here, ever. */
 void pki_gpu_memory_complete(uint64_t dropped, uint64_t lost);
 
-/* As the collector looks at the process's memory; early: pki_memory_course_see. */
-void pki_gpu_memory_poll(uint64_t steps, bool early);
-
 /* What is known so far, with the most since the last cut. False without memory. */
 bool pki_gpu_memory_so_far(pki_gpu_memory_sums *out);
 void pki_gpu_memory_cut(void);

@@ -69,11 +69,6 @@ void pki_output_write_piece(pki_session *s);
 /* So many bytes, of so many events, have been put there. */
 void pki_output_wrote(pki_session *s, size_t n, unsigned events);
 
-/* Who wants to look behind each write that has brought all there was into the file; one, NULL:
- * none.
- */
-void pki_output_on_written(void (*look)(pki_session *));
-
 /* A write has failed: said once, and kept for pk_flush and pk_stop. */
 void pki_output_error(pki_session *s, int error);
 const char *pki_output_error_text(const pki_session *s, pk_status status);
