@@ -78,6 +78,11 @@ typedef struct pki_history_view {
     uint64_t end; /* position */
 } pki_history_view;
 
+/* The history of an arena that lies there, up to that position. False if there is none, or none
+ * that makes sense: it may come from anywhere. */
+bool pki_history_view_open(pki_history_view *view, const void *base, size_t bytes, uint64_t offset,
+                           uint64_t end);
+
 /* The step, if it is known; it is whole if it begins not before head->first. */
 const pki_history_step *pki_history_find(const pki_history_view *view, uint64_t number);
 

@@ -23,6 +23,7 @@ typedef struct pki_cuda_operation {
 } pki_cuda_operation;
 
 /* 0: no memory, or too many. Nobody locks; a first use, and now and then another one, allocates. */
+uint32_t pki_cuda_part_allocate(void);
 pki_cuda_operation *pki_cuda_part_at(uint32_t index);
 
 /* The next part of a group; NULL: that was all. */
@@ -62,6 +63,7 @@ void pki_cuda_operation_abandon(pki_cuda_operation *o);
 /* What a replay does by this pattern: enqueued as it is launched, with the numbers that are the
  * oldest ones in flight as it is emitted, and those that are never heard of. */
 void pki_cuda_replay_enqueue(const pki_cuda_operation *pattern);
+pki_comm_payload pki_cuda_replay_payload(const pki_cuda_operation *pattern);
 void pki_cuda_replay_abandon(const pki_cuda_operation *pattern);
 
 void pki_cuda_operations_after_fork(void);
