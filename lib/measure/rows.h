@@ -487,6 +487,22 @@ typedef struct pki_load_summary {
     pki_load_row *rows; /* by device, metric; the run's first */
 } pki_load_summary;
 
+/* Something that a device said of itself, so many times. */
+typedef struct pki_gpu_event_row {
+    uint32_t device;
+    char *what; /* "xid", "clocks", "rows" */
+    char *text;
+    uint64_t number;             /* of the XID; rows replaced */
+    uint64_t count, first, time; /* ns: when first; how long together, 0 of a moment */
+} pki_gpu_event_row;
+
+typedef struct pki_gpu_event_summary {
+    uint64_t count;  /* first: 0 leaves it out of the report file */
+    uint64_t beyond; /* for which there was no row */
+    size_t row_count;
+    pki_gpu_event_row *rows; /* in the order of their first time */
+} pki_gpu_event_summary;
+
 /* A kernel by its name; the last row may be that of all names for which there was no room. */
 typedef struct pki_kernel_row {
     char *name;

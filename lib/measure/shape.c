@@ -142,6 +142,17 @@ static const pki_member load_members[] = {
 };
 const pki_shape pki_load_shape = {SHAPE(pki_load_summary, load_members)};
 
+static const pki_member gpu_event_members[] = {
+    PLAINS(pki_gpu_event_row, device, what, number, text, count, first, time),
+};
+static const pki_shape gpu_event = {SHAPE(pki_gpu_event_row, gpu_event_members)};
+
+static const pki_member gpu_events_members[] = {
+    PLAINS(pki_gpu_event_summary, count, beyond),
+    {ROWS("rows", pki_gpu_event_summary, rows, row_count, gpu_event), .lines = true},
+};
+const pki_shape pki_gpu_events_shape = {SHAPE(pki_gpu_event_summary, gpu_events_members)};
+
 static const pki_member goodput_members[] = {
     PLAIN(pki_goodput_summary, up),
     {.key = "parts",
@@ -734,6 +745,7 @@ static const pki_member summary_members[] = {
     {TOP_ROWS(gpus, gpu_count, pki_gpu_shape)},
     {TOP_ROWS(kernels, kernel_count, pki_kernel_shape)},
     {TOP_OBJECT(pki_summary, gpu_load, pki_load_shape), .optional = true},
+    {TOP_OBJECT(pki_summary, gpu_events, pki_gpu_events_shape), .optional = true},
     {TOP_OBJECT(pki_summary, comm, pki_comm_shape)},
     {TOP_ROWS(regions, region_count, region_shape)},
     {TOP_ROWS(tree, tree_count, tree), .optional = true},

@@ -175,6 +175,7 @@ typedef struct pki_summary {
     pki_gpu_row *gpus;       /* by ordinal */
     pki_kernel_row *kernels; /* by total time, most first */
     pki_load_summary gpu_load;
+    pki_gpu_event_summary gpu_events;
     pki_comm_summary comm;
     pki_capture capture;
     pki_beside beside;

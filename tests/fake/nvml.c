@@ -178,6 +178,77 @@ int nvmlDeviceGetTotalEnergyConsumption(fake_device *d, unsigned long long *mill
     return answer(d, FAKE_ENERGY);
 }
 
+EXPORT int nvmlDeviceGetRemappedRows(fake_device *d, unsigned *correctable, unsigned *uncorrectable,
+                                     unsigned *pending, unsigned *failed);
+int nvmlDeviceGetRemappedRows(fake_device *d, unsigned *correctable, unsigned *uncorrectable,
+                              unsigned *pending, unsigned *failed)
+{
+    *correctable = d->rows[0];
+    *uncorrectable = d->rows[1];
+    *pending = d->rows[2];
+    *failed = d->rows[3];
+    return answer(d, FAKE_ROWS);
+}
+
+/* ---- events ---- */
+
+#define XID 8ull
+#define TIMEOUT 10
+
+typedef struct event {
+    fake_device *device;
+    unsigned long long type, data;
+    unsigned instances[2];
+} event;
+
+static int the_set;
+
+EXPORT int nvmlEventSetCreate(int **set);
+int nvmlEventSetCreate(int **set)
+{
+    if (!is_up())
+        return UNINITIALIZED;
+    __atomic_add_fetch(&f->sets, 1, __ATOMIC_SEQ_CST);
+    *set = &the_set;
+    return OK;
+}
+
+EXPORT int nvmlEventSetFree(const int *set);
+int nvmlEventSetFree(const int *set)
+{
+    if (set != &the_set || !f->sets)
+        return INVALID_ARGUMENT;
+    for (unsigned i = 0; i < FAKE_DEVICES; i++)
+        f->device[i].watched = false;
+    __atomic_sub_fetch(&f->sets, 1, __ATOMIC_SEQ_CST);
+    return OK;
+}
+
+EXPORT int nvmlDeviceRegisterEvents(fake_device *d, unsigned long long types, const int *set);
+int nvmlDeviceRegisterEvents(fake_device *d, unsigned long long types, const int *set)
+{
+    if (set != &the_set || !f->sets || types != XID)
+        return INVALID_ARGUMENT;
+    d->watched = d->event_code == OK;
+    return d->event_code;
+}
+
+EXPORT int nvmlEventSetWait_v2(const int *set, event *e, unsigned ms);
+int nvmlEventSetWait_v2(const int *set, event *e, unsigned ms)
+{
+    if (set != &the_set || !f->sets)
+        return INVALID_ARGUMENT;
+    __atomic_add_fetch(&f->looks, 1, __ATOMIC_SEQ_CST);
+    for (unsigned i = 0; i < FAKE_DEVICES; i++)
+        if (f->device[i].watched && fake_get(f->device[i].xid)) {
+            *e = (event){&f->device[i], XID, fake_get(f->device[i].xid), {~0u, ~0u}};
+            fake_set(f->device[i].xid, 0);
+            return OK;
+        }
+    usleep(ms * 1000);
+    return TIMEOUT;
+}
+
 /* ---- GPM ---- */
 
 /* Structures as nvml.h of version 13 has them. */

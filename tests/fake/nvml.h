@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #define FAKE_DEVICES 8
-#define FAKE_READINGS 9
+#define FAKE_READINGS 10
 #define FAKE_METRICS 64 /* of GPM, by its numbers */
 
 #define fake_set(place, value) __atomic_store_n(&(place), (value), __ATOMIC_SEQ_CST)
@@ -25,7 +25,8 @@ enum fake_reading {
     FAKE_MEMORY,
     FAKE_REASONS,
     FAKE_ENERGY,
-    FAKE_GPM /* nvmlGpmSampleGet */
+    FAKE_GPM, /* nvmlGpmSampleGet */
+    FAKE_ROWS
 };
 
 typedef struct fake_device {
@@ -38,6 +39,11 @@ typedef struct fake_device {
     int codes[FAKE_READINGS];     /* what each reading answers */
     unsigned slow[FAKE_READINGS]; /* us that it takes */
     unsigned calls[FAKE_READINGS];
+
+    int event_code;   /* of nvmlDeviceRegisterEvents */
+    bool watched;     /* for XIDs, by the set that there is */
+    unsigned xid;     /* not 0: it is told at the next look, once */
+    unsigned rows[4]; /* correctable, uncorrectable, pending, failed */
 
     /* GPM: what the device does from now on, as nvml.h's metrics count it, and what it has done:
      * each sample takes the sums over time as they are then. */
@@ -57,6 +63,7 @@ typedef struct fake_nvml {
     unsigned init_slow; /* us */
     bool stuck;         /* readings do not come back while it is set */
     unsigned inits, shutdowns;
+    unsigned sets, looks;      /* sets of events that are there; times that one was asked */
     unsigned samples, misused; /* of GPM that are allocated; calls that nvml.h forbids */
     fake_device device[FAKE_DEVICES];
 } fake_nvml;

@@ -620,6 +620,89 @@ static const struct CMUnitTest nvml_gpm_tests[] = {
     sampling(a_slice_of_a_device),   sampling(by_kind_of_step),
 };
 
+/* ---- what devices say of themselves ---- */
+
+static const json_t *said_in(const json_t *report, const char *text)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(member(member(report, "gpu_events"), "rows"), i, row)
+    {
+        if (strcmp(json_string_value(member(row, "text")), text) == 0)
+            return row;
+    }
+    fail_msg("no device said %s", text);
+    return NULL;
+}
+
+static void an_xid_during_the_run(void **state)
+{
+    (void)state;
+    fake->devices = 2;
+    start_sampling();
+    await(fake_get(fake->device[1].watched));
+    for (unsigned i = 0; i < 2; i++) {
+        fake_set(fake->device[1].xid, 79u);
+        await(fake_get(fake->device[1].xid) == 0);
+    }
+    await_rounds(0, 2);
+    json_t *report = stop_and_load(), *doc = load_document("t.json");
+    const json_t *row = said_in(report, "XID 79: the device has fallen off the bus");
+    assert_int_equal(json_integer_value(member(row, "device")), 1);
+    assert_int_equal(json_integer_value(member(row, "number")), 79);
+    assert_int_equal(json_integer_value(member(row, "count")), 2);
+    assert_int_equal(count_events(doc, "X", "XID 79: the device has fallen off the bus"), 2);
+    size_t i, found = 0;
+    json_t *verdict;
+    json_array_foreach(member(report, "verdicts"), i, verdict) found +=
+        strcmp(json_string_value(member(verdict, "name")), "gpu-error") == 0;
+    assert_int_equal(found, 1);
+    assert_int_equal(fake->sets, 0);
+    json_decref(doc);
+    json_decref(report);
+}
+
+static void xids_that_are_refused(void **state)
+{
+    (void)state;
+    fake->device[0].event_code = 3;
+    start_sampling();
+    await_rounds(0, 2);
+    expect_words("; XID errors are not told (Not Supported)");
+    json_t *report = stop_and_load();
+    assert_null(json_object_get(report, "gpu_events"));
+    assert_int_equal(fake->sets, 0);
+    assert_int_equal(fake->looks, 0);
+    json_decref(report);
+}
+
+static void clocks_and_rows(void **state)
+{
+    (void)state;
+    fake->device[0].rows[1] = 3;
+    fake->device[0].rows[2] = 1;
+    fake->device[0].reasons = 0x4;
+    start_sampling();
+    await_rounds(0, 3);
+    fake_set(fake->device[0].reasons, 0ull);
+    await_rounds(0, 2);
+    fake_set(fake->device[0].reasons, 0x40ull);
+    await_rounds(0, 3);
+    json_t *report = stop_and_load(), *doc = load_document("t.json");
+    const json_t *row = said_in(report, "clocks held down by the power cap");
+    assert_int_equal(json_integer_value(member(row, "count")), 1);
+    assert_true(json_integer_value(member(row, "time")) > 50000000);
+    said_in(report, "clocks held down by temperature (hardware)"); /* until the end */
+    said_in(report, "a row of memory is to be replaced: it waits for a reset");
+    assert_int_equal(count_events(doc, "X", "clocks held down by the power cap"), 1);
+    expect_sample(doc, "gpu0.remapped_rows", 3);
+    json_decref(doc);
+    json_decref(report);
+}
+
+static const struct CMUnitTest nvml_event_tests[] = {
+    sampling(an_xid_during_the_run), sampling(xids_that_are_refused), sampling(clocks_and_rows)};
+
 /* ---- which devices are the process's, by what CUDA_VISIBLE_DEVICES and launchers say ---- */
 
 static const pki_nvml *nvml;
@@ -750,5 +833,6 @@ int main(int argc, char **argv)
     failed += forks ? cmocka_run_group_tests(fork_tests, NULL, NULL) : 0;
     failed += cmocka_run_group_tests(nvml_failures_tests, NULL, NULL);
     failed += cmocka_run_group_tests(nvml_gpm_tests, NULL, NULL);
+    failed += cmocka_run_group_tests(nvml_event_tests, NULL, NULL);
     return failed + cmocka_run_group_tests(nvml_visible_tests, open_library, NULL);
 }

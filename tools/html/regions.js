@@ -394,6 +394,18 @@ function energyCard(energy) {
         energy.held_steps > 0 && el('p', null, `${energy.held_by} held a GPU’s clocks down in ${count(energy.held_steps)} steps.`));
 }
 
+/* What devices were busy with, by kind of step; what they said of themselves. */
+function loadCard({ gpu_load: load, gpu_events: said }) {
+    if (!load?.intervals && !said?.count) return null;
+    const size = (row, value) => (/_(in|out)$/.test(row.metric) ? rate(value, 'B/s') : percent(value / 100));
+    const rows = (load?.rows ?? []).filter((row) => row.most > 0).map((row) => [`gpu${row.device}.${row.metric}, ${energyOf(row.step_kind)}`,
+        size(row, row.mean), size(row, row.least), size(row, row.most)]);
+    return card('What GPUs were busy with', rows.length ? 'by their own counters (GPM): means over time' : null,
+        rows.length ? table(['Counter', 'Mean', 'Least', 'Most'], rows) : null,
+        ...(said?.rows ?? []).map((row) => el('p', null,
+            `GPU ${row.device}: ${row.text}, ${count(row.count)} ${row.count === 1 ? 'time' : 'times'}, first after ${time(row.first)}`)));
+}
+
 function filesRow(name, io, way, steps) {
     const seconds = io.observed / 1e9, chars = io[`${way}_chars`], calls = io[`${way}_calls`], device = io[`${way}_device`];
     return [name, bytes(chars), rate(chars / seconds, 'B/s'), count(calls), steps ? bytes(chars / steps) : DASH, bytes(device), rate(device / seconds, 'B/s'),
@@ -432,7 +444,7 @@ function filesCard(report) {
 
 function costSection(report) {
     const memory = report.memory?.looks ? report.memory : null, devices = deviceMemory(report.gpu_memory);
-    const cards = [goodputCard(report.goodput), utilisationCard(report.steps), energyCard(report.energy), filesCard(report)].filter(Boolean);
+    const cards = [goodputCard(report.goodput), utilisationCard(report.steps), energyCard(report.energy), loadCard(report), filesCard(report)].filter(Boolean);
     if (!cards.length && !memory && !devices.length) return;
     const node = section('costs', 'What it cost', 'Beside time; only what was measured is shown.', cards);
     if (memory) node.append(memoryFacts(memory), memoryRegions(memory.regions, 'Memory by region') ?? '');

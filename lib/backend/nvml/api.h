@@ -52,6 +52,18 @@ typedef struct pki_nvml_memory {
 
 typedef struct nvmlDevice_st *pki_nvml_handle;
 
+/* ---- events: XID errors ---- */
+
+typedef struct nvmlEventSet_st *pki_nvml_event_set;
+
+#define PKI_NVML_EVENT_XID 8ull
+
+typedef struct pki_nvml_event {
+    pki_nvml_handle device;
+    unsigned long long type, data; /* the XID */
+    unsigned gpu_instance, compute_instance;
+} pki_nvml_event;
+
 /* ---- GPM, from Hopper on: what the device was busy with between two samples ---- */
 
 typedef struct nvmlGpmSample_st *pki_nvml_sample_handle;
@@ -99,6 +111,12 @@ typedef struct pki_nvml {
     int (*memory)(pki_nvml_handle device, pki_nvml_memory *memory);
     int (*reasons)(pki_nvml_handle device, unsigned long long *bits);
     int (*old_reasons)(pki_nvml_handle device, unsigned long long *bits); /* its name before 535 */
+    int (*remapped)(pki_nvml_handle device, unsigned *correctable, unsigned *uncorrectable,
+                    unsigned *pending, unsigned *failed);
+    int (*event_create)(pki_nvml_event_set *set);
+    int (*event_register)(pki_nvml_handle device, unsigned long long types, pki_nvml_event_set set);
+    int (*event_wait)(pki_nvml_event_set set, pki_nvml_event *event, unsigned ms);
+    int (*event_free)(pki_nvml_event_set set);
     int (*gpm_support)(pki_nvml_handle device, pki_nvml_gpm_support *support);
     int (*gpm_alloc)(pki_nvml_sample_handle *sample);
     int (*gpm_free)(pki_nvml_sample_handle sample);

@@ -77,6 +77,17 @@ static int read_gpm(const pki_nvml *nvml, pki_nvml_source *device, double *value
     return pki_nvml_gpm_read(nvml, device->handle, &device->gpm, values);
 }
 
+static int read_rows(const pki_nvml *nvml, pki_nvml_source *device, double *values)
+{
+    unsigned correctable = 0, uncorrectable = 0, pending = 0, failed = 0;
+    int code = nvml->remapped
+                   ? nvml->remapped(device->handle, &correctable, &uncorrectable, &pending, &failed)
+                   : PKI_NVML_FUNCTION_NOT_FOUND;
+    values[0] = (double)correctable + uncorrectable;
+    values[1] = (pending ? PKI_NVML_ROWS_PENDING : 0) | (failed ? PKI_NVML_ROWS_FAILED : 0);
+    return code;
+}
+
 const pki_nvml_reading pki_nvml_readings[PKI_NVML_READINGS] = {
     {"nvmlDeviceGetUtilizationRates",
      NULL,
@@ -104,6 +115,7 @@ const pki_nvml_reading pki_nvml_readings[PKI_NVML_READINGS] = {
       {"pcie_in", "B/s"},
       {"pcie_out", "B/s"}},
      read_gpm},
+    {"nvmlDeviceGetRemappedRows", NULL, 10000, {{"remapped_rows", "rows"}}, read_rows},
     {"nvmlDeviceGetTotalEnergyConsumption", NULL, 0, {{"energy", "J"}}, read_energy},
 };
 

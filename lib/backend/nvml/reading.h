@@ -6,7 +6,7 @@
 #include "backend/nvml/api.h"
 #include "backend/nvml/gpm.h"
 
-#define PKI_NVML_READINGS 9
+#define PKI_NVML_READINGS 10
 #define PKI_NVML_VALUES PKI_GPM_METRICS /* of one reading, at most */
 
 /* A device, and what its readings keep from one to the next. */
@@ -34,8 +34,15 @@ extern const pki_nvml_reading pki_nvml_readings[PKI_NVML_READINGS];
 /* The one that is made of two samples: its values are those of the time between. */
 #define PKI_NVML_READING_GPM 7
 
+/* Rows of memory that were replaced; the second value is what of PKI_NVML_ROWS_... is so. */
+#define PKI_NVML_READING_ROWS 8
+enum { PKI_NVML_ROWS_PENDING = 1, PKI_NVML_ROWS_FAILED = 2 };
+
 /* Only on request (pki_nvml_wish.energy): J since the driver was loaded. */
-#define PKI_NVML_READING_ENERGY 8
+#define PKI_NVML_READING_ENERGY 9
+
+/* No reading: an XID that the device has told. */
+#define PKI_NVML_XID PKI_NVML_READINGS
 
 /* Those bits that mean that something holds the clocks down against the program's wish. */
 #define PKI_NVML_HELD_DOWN                                                                         \

@@ -188,6 +188,8 @@ typedef struct pki_nvml_state {
     pki_nvml_device devices[PKI_NVML_DEVICES];
     unsigned device_count;
     char version[32];
+    pki_nvml_event_set events;     /* NULL: there is none */
+    int events_code;               /* why not, or not any more */
     bool running, ready, stopping; /* the thread is there; has looked for devices; is to end */
     const char *calling;           /* function of NVML that it is in */
     uint64_t called_at;
@@ -297,7 +299,9 @@ static void add_rare(sentence *w, const pki_nvml_state *s, const pki_nvml_device
 {
     for (unsigned i = 0; i < PKI_NVML_READINGS; i++) {
         const pki_nvml_slot *slot = &d->slots[i];
-        if (slot->off || slot->period < RARE)
+        bool as_meant =
+            !slot->failures && slot->period <= pki_nvml_readings[i].period_ms * 1000000ull;
+        if (slot->off || slot->period < RARE || as_meant)
             continue;
         state_add(w, "; gpu%u.%s every %.1f s: ", d->ordinal, title_of(i),
                   (double)slot->period / 1e9);
@@ -321,6 +325,8 @@ static void add_all(sentence *w, const pki_nvml_state *s)
         add_metrics(w, s, &s->devices[i]);
     for (unsigned i = 0; i < s->device_count; i++)
         add_rare(w, s, &s->devices[i]);
+    if (s->events_code)
+        state_add(w, "; XID errors are not told (%s)", pki_nvml_text(s->nvml, s->events_code));
     if (s->visible.doubtful)
         state_add(
             w, "; devices differ: CUDA may number them otherwise (CUDA_DEVICE_ORDER=PCI_BUS_ID)");
@@ -466,7 +472,9 @@ static void fail(pki_nvml_device *d, pki_nvml_slot *slot, int code)
 static void succeed(pki_nvml_device *d, pki_nvml_slot *slot, unsigned which, const double *values,
                     uint64_t when)
 {
-    uint32_t reasons = which == PKI_NVML_READING_REASONS ? (uint32_t)values[0] : 0;
+    uint32_t reasons = which == PKI_NVML_READING_REASONS ? (uint32_t)values[0]
+                       : which == PKI_NVML_READING_ROWS  ? (uint32_t)values[1]
+                                                         : 0;
     slot->failures = 0;
     uint64_t least = period_of(which);
     slot->period = PKI_MIN(PKI_MAX(least, SHARE * slot->took),
@@ -520,6 +528,80 @@ static uint64_t read_due(void)
                 next = PKI_MIN(next, slot->due);
         }
     return next;
+}
+
+/* ---- XID errors ---- */
+
+static void end_events(int code)
+{
+    if (the_sampler.events) {
+        call("nvmlEventSetFree");
+        the_sampler.nvml->event_free(the_sampler.events);
+        back(PKI_NVML_OK);
+    }
+    pthread_mutex_lock(&the_sampler.lock);
+    the_sampler.events = NULL;
+    the_sampler.events_code = code;
+    pthread_mutex_unlock(&the_sampler.lock);
+}
+
+/* A set that one device refuses is still one for the others. */
+static void begin_events(void)
+{
+    const pki_nvml *nvml = the_sampler.nvml;
+    unsigned registered = 0;
+    bool there = nvml->event_create && nvml->event_register && nvml->event_wait && nvml->event_free;
+    pki_nvml_event_set set = NULL;
+    call("nvmlDeviceRegisterEvents");
+    int code = there ? nvml->event_create(&set) : PKI_NVML_FUNCTION_NOT_FOUND, refused = code;
+    the_sampler.events = set;
+    for (unsigned i = 0; code == PKI_NVML_OK && i < the_sampler.device_count; i++) {
+        code = nvml->event_register(the_sampler.devices[i].source.handle, PKI_NVML_EVENT_XID, set);
+        registered += code == PKI_NVML_OK;
+        refused = code != PKI_NVML_OK ? code : refused;
+        code = code == PKI_NVML_NOT_SUPPORTED ? PKI_NVML_OK : code;
+    }
+    back(PKI_NVML_OK);
+    if (code != PKI_NVML_OK || !registered)
+        end_events(refused);
+}
+
+static const pki_nvml_device *device_of(pki_nvml_handle handle)
+{
+    for (unsigned i = 0; i < the_sampler.device_count; i++)
+        if (the_sampler.devices[i].source.handle == handle)
+            return &the_sampler.devices[i];
+    return the_sampler.devices;
+}
+
+static void push_event(const pki_nvml_event *event)
+{
+    const pki_nvml_device *d = device_of(event->device);
+    pthread_mutex_lock(&the_sampler.lock);
+    if (filled < QUEUE)
+        queue[filling][filled++] = (pki_nvml_sample){.value = (double)event->data,
+                                                     .when = pki_monotonic_ns(),
+                                                     .device = (unsigned)(d - the_sampler.devices),
+                                                     .ordinal = d->ordinal,
+                                                     .reading = PKI_NVML_XID};
+    pthread_mutex_unlock(&the_sampler.lock);
+}
+
+/* What has been told since the last look; no call waits for more. A lost device ends its own
+ * readings, and a set that fails is given up. */
+static void look_for_events(void)
+{
+    pki_nvml_event event;
+    int code = PKI_NVML_OK;
+    for (unsigned n = 0; the_sampler.events && code == PKI_NVML_OK && n < 64; n++) {
+        call("nvmlEventSetWait_v2");
+        code = the_sampler.nvml->event_wait(the_sampler.events, &event, 0);
+        back(PKI_NVML_OK);
+        if (code == PKI_NVML_OK && event.type == PKI_NVML_EVENT_XID)
+            push_event(&event);
+    }
+    if (code != PKI_NVML_OK && code != PKI_NVML_TIMEOUT)
+        end_events(code);
 }
 
 /* False when it is time to end. */
@@ -584,8 +666,12 @@ static void *sample(void *unused)
     back(code);
     if (code == PKI_NVML_OK) {
         find_devices();
+        if (the_sampler.device_count)
+            begin_events();
         while (the_sampler.device_count && wait_until(read_due()))
-            ;
+            look_for_events();
+        look_for_events();
+        end_events(the_sampler.events_code);
         call("nvmlGpmSampleFree");
         for (unsigned i = 0; i < the_sampler.device_count; i++)
             pki_nvml_gpm_close(the_sampler.nvml, &the_sampler.devices[i].source.gpm);

@@ -58,13 +58,13 @@ int pki_nvml_find(const pki_nvml *nvml, const pki_nvml_wish *wish, pki_nvml_visi
  * probe. */
 
 typedef struct pki_nvml_sample {
-    pk_counter *counter;
+    pk_counter *counter; /* NULL: it is an event */
     double value;
     uint64_t when;            /* CLOCK_MONOTONIC, ns */
     unsigned device, ordinal; /* of this process's list; of CUDA */
-    uint32_t reasons;         /* pki_nvml_reason bits, of the reading that has them */
-    unsigned reading, index;  /* which one of pki_nvml_readings, and of its values */
-    uint64_t since;           /* of GPM's: they are of the time from there to `when` */
+    uint32_t reasons; /* pki_nvml_reason bits, PKI_NVML_ROWS_..., of the readings with them */
+    unsigned reading, index; /* which one of pki_nvml_readings, and of its values */
+    uint64_t since;          /* of GPM's: they are of the time from there to `when` */
 } pki_nvml_sample;
 
 /* NULL, or why not: there is no thread to be had, or the last one has not come back from NVML. The

@@ -5,6 +5,28 @@
 #include "measure/verdict/rules.h"
 #include "measure/verdict/verdict.h"
 
+/* ---- a GPU told of an error ---- */
+
+/* Of the worst of its XIDs nothing is known but the number: the first one is named. */
+bool pki_verdict_gpu_error(pki_summary *s, pki_sentence *words)
+{
+    const pki_gpu_event_row *first = NULL;
+    uint64_t all = 0;
+    for (size_t i = 0; i < s->gpu_events.row_count; i++) {
+        const pki_gpu_event_row *row = &s->gpu_events.rows[i];
+        if (strcmp(row->what, "xid") != 0)
+            continue;
+        first = first ? first : row;
+        all += row->count;
+    }
+    if (!first)
+        return true;
+    pki_sentence_add(words, "GPU %u told of an error %s into the run: %s; %s in all.",
+                     first->device, TIME((double)first->first), first->text,
+                     pki_figure_count(all).text);
+    return pki_verdict_add_sentence(words, s, "gpu-error", PKI_WARN, (double)all, 0);
+}
+
 /* ---- a GPU's clocks were held down, and steps were slower for it ---- */
 
 #define HELD_STEPS 10 /* at least so many of both sorts */

@@ -27,5 +27,5 @@ pki_rule pki_verdict_comm_exposed, pki_verdict_launch_bound, pki_verdict_copy_bo
 /* When the loop has been looked at. */
 pki_rule pki_verdict_gpu_idle, pki_verdict_gpu_bound;
 
-pki_rule pki_verdict_gpu_throttled, pki_verdict_gpu_leak, pki_verdict_gpu_near_limit,
-    pki_verdict_gpu_allocates;
+pki_rule pki_verdict_gpu_error, pki_verdict_gpu_throttled, pki_verdict_gpu_leak,
+    pki_verdict_gpu_near_limit, pki_verdict_gpu_allocates;

@@ -891,6 +891,7 @@ static const struct {
     {pki_verdict_copy_bound, PKI_STANDS},
     {pki_verdict_sync_bound, PKI_YIELDS_SHARE},
     {pki_verdict_gpu_idle, PKI_YIELDS_SHARE},
+    {pki_verdict_gpu_error, PKI_STANDS},
     {pki_verdict_gpu_throttled, PKI_STANDS},
     {pki_verdict_unsteady, PKI_YIELDS},
     {pki_verdict_drifting, PKI_YIELDS},

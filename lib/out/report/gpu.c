@@ -732,11 +732,28 @@ static void put_loads(const pki_load_summary *load, FILE *file)
                          COUNT(load->mixed), COUNT(load->intervals));
 }
 
+static void put_gpu_events(const pki_gpu_event_summary *events, FILE *file)
+{
+    if (!events->count)
+        return;
+    pki_report_title(file, "WHAT GPUS SAID OF THEMSELVES");
+    for (size_t i = 0; i < events->row_count; i++) {
+        const pki_gpu_event_row *row = &events->rows[i];
+        pki_report_print(file, "GPU %" PRIu32 ": %s, %s time%s, first after %s%s%s", row->device,
+                         row->text, COUNT(row->count), row->count == 1 ? "" : "s",
+                         TIME((double)row->first), row->time ? ", together " : "",
+                         row->time ? TIME((double)row->time) : "");
+    }
+    if (events->beyond)
+        pki_report_print(file, "and %s more", COUNT(events->beyond));
+}
+
 void pki_report_gpus(const pki_summary *summary, const pki_report_options *options, FILE *file)
 {
     for (size_t i = 0; i < summary->gpu_count; i++)
         put_gpu(&summary->gpus[i], file);
     put_loads(&summary->gpu_load, file);
+    put_gpu_events(&summary->gpu_events, file);
     put_kernels(summary, options, file);
     gpu_put_regions(summary, options, file);
 }

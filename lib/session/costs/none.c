@@ -73,6 +73,12 @@ void pki_gpu_memory_complete(uint64_t dropped, uint64_t lost)
     (void)dropped, (void)lost;
 }
 
+void pki_gpu_event(uint32_t device, const char *what, uint64_t number, const char *text,
+                   uint64_t from, uint64_t to)
+{
+    (void)device, (void)what, (void)number, (void)text, (void)from, (void)to;
+}
+
 void pki_gpu_load_read(uint32_t device, uint64_t from, uint64_t to, const double values[PKI_LOADS])
 {
     (void)device, (void)from, (void)to, (void)values;
