@@ -10,3 +10,14 @@ typedef struct fuzz_target {
 } fuzz_target;
 
 extern const fuzz_target fuzz_targets[]; /* up to one without a name */
+
+/* libFuzzer has a main of its own, which calls one function. */
+#ifdef FUZZ_TARGET
+static int FUZZ_TARGET(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return FUZZ_TARGET(data, size);
+}
+#endif

@@ -160,14 +160,6 @@ static int fuzz_machine(const uint8_t *data, size_t size)
 
 /* ---- the targets ---- */
 
-#ifdef FUZZ_TARGET /* libFuzzer has a main of its own */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    return FUZZ_TARGET(data, size);
-}
-#endif
-
 const fuzz_target fuzz_targets[] = {
     {"clauses", fuzz_clauses},
     {"tuning", fuzz_tuning},

@@ -3,6 +3,8 @@
  *
  * The input is a list of patches to a real arena: which area, where in it, and what goes there.
  * With libFuzzer: ninja -C BUILD tests/fuzz/libfuzzer-salvage (a build with clang). */
+#include "fuzz.h"
+
 #include <pk/pk.h>
 
 #include <fcntl.h>
@@ -429,13 +431,7 @@ static int fuzz_salvage(const uint8_t *data, size_t size)
     return 0;
 }
 
-#ifdef FUZZ_TARGET /* libFuzzer has a main of its own */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    return FUZZ_TARGET(data, size);
-}
-#else
+#ifndef FUZZ_TARGET
 
 /* ---- every field set to every value that may matter, and many random patches ---- */
 

@@ -1,7 +1,8 @@
 /* Files that pk reads, from anybody: whatever is made of them, it is made without harm.
  *
  * With libFuzzer: ninja -C BUILD tests/fuzz/libfuzzer-report and the like (a build with clang),
- * then run it with a copy of corpus/. Without: fuzz_main.c. */
+ * then run it with a copy of corpus/ (compare: of tests/golden/compare-*.json). Without:
+ * fuzz_main.c. */
 #include "fuzz.h"
 
 #include <stdio.h>
@@ -21,10 +22,7 @@
 
 /* ---- any bytes as a report or trace file ---- */
 
-/* Whatever is made of them, it is made without harm, and twice the same.
- *
- * With libFuzzer: ninja -C BUILD tests/fuzz/libfuzzer-report (a build with clang), then run it
- * with a copy of corpus/. Without: fuzz_main.c. */
+/* Whatever is made of them, it is made without harm, and twice the same. */
 
 #define JSON_MEMORY ((size_t)256 << 20)
 
@@ -319,10 +317,7 @@ static int fuzz_flat(const uint8_t *data, size_t size)
 /* ---- any bytes as a file of benchmarks ---- */
 
 /* It is refused with a reason, or compared with itself without harm, and then nothing became
- * slower or faster.
- *
- * With libFuzzer: ninja -C BUILD tests/fuzz/libfuzzer-compare (a build with clang), then run it
- * with a copy of tests/golden/compare-*.json. Without: fuzz_main.c. */
+ * slower or faster. */
 
 static bool fuzz_compare_load(const uint8_t *data, size_t size, bench_file *file)
 {
@@ -374,14 +369,6 @@ static int fuzz_compare(const uint8_t *data, size_t size)
 }
 
 /* ---- the targets ---- */
-
-#ifdef FUZZ_TARGET /* libFuzzer has a main of its own */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    return FUZZ_TARGET(data, size);
-}
-#endif
 
 const fuzz_target fuzz_targets[] = {
     {"report", fuzz_report},   {"rows", fuzz_rows}, {"flat", fuzz_flat},
