@@ -250,8 +250,7 @@ PK_API pk_status pk_region_quantile(const pk_region *region, double q, uint64_t 
 
 #ifdef PK_DISABLE_GPU_
 #undef PK_DISABLE_GPU_
-#define PK_GPU_SCOPE_AS_(region, stream, scope, once)                                              \
-    for (int once = ((void)&(region), (void)(stream), 1); once; once = 0)
+#define PK_GPU_SCOPE_AT_(region, stream, scope) ((void)&(region), (void)(stream))
 
 PK_API void(pk_gpu_begin)(pk_region *region, void *stream) {}
 PK_API void(pk_gpu_end)(pk_region *region, void *stream) {}

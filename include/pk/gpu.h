@@ -6,7 +6,8 @@
  *     kernel<<<grid, block, 0, stream>>>(...);
  *     pk_gpu_end(&forward, stream);
  *
- *     PK_GPU_SCOPE(forward, stream) { ... }      // the same; pk::gpu_scope in C++
+ *     PK_GPU_SCOPE(forward, stream);             // the same to the end of the block around it;
+ *                                                // pk::gpu_scope in C++
  *
  * A begin and an end each put an event into the stream, as cudaEventRecord does, and return. When
  * the device has passed both, a thread of perfkit's reads them. The span appears on the stream's
@@ -68,9 +69,10 @@ extern "C" {
 PK_API PK_INLINE void pk_gpu_begin(pk_region *region, void *stream);
 PK_API PK_INLINE void pk_gpu_end(pk_region *region, void *stream);
 
-/* What the block that follows puts into a stream, as a region. region is an lvalue. break and
- * continue leave the block itself, not a loop around it. */
-#define PK_GPU_SCOPE(region, stream) PK_GPU_SCOPE_AT_(region, stream, __COUNTER__)
+/* What the rest of the block around it puts into a stream, as a region: a declaration, as
+ * PK_REGION_SCOPE. region is an lvalue. */
+#define PK_GPU_SCOPE(region, stream)                                                               \
+    PK_GPU_SCOPE_AT_(region, stream, PK_JOIN_(pk_gpu_scope_, __COUNTER__))
 
 /* Call this right before cudaGraphLaunch(exec, stream) or cuGraphLaunch: it gives the replay events
  * of its own, so that its spans are read however fast replays follow each other.
@@ -154,16 +156,11 @@ static inline void *pk_gpu_stream_(void *stream)
     return stream;
 }
 
-#define PK_GPU_SCOPE_AT_(region, stream, n)                                                        \
-    PK_GPU_SCOPE_AS_(region, stream, PK_JOIN_(pk_gpu_scope_, n), PK_JOIN_(pk_gpu_once_, n))
-
 #ifndef PK_DISABLE
 
-#define PK_GPU_SCOPE_AS_(region, stream, scope, once)                                              \
-    for (struct pk_gpu_open_ scope                                                                 \
-         __attribute__((cleanup(pk_gpu_scope_close_))) = pk_gpu_scope_open_(&(region), (stream)),  \
-         *once = &scope;                                                                           \
-         once; once = 0)
+#define PK_GPU_SCOPE_AT_(region, stream, scope)                                                    \
+    struct pk_gpu_open_ scope __attribute__((cleanup(pk_gpu_scope_close_), unused)) =              \
+        pk_gpu_scope_open_(&(region), (stream))
 
 /* Non-zero while a session is open that records spans of streams. */
 extern PK_API uint32_t pk_gpu_gate_;

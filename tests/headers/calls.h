@@ -120,8 +120,8 @@ int figures(int n)
 int gpu(int n)
 {
     PK(pk_gpu_begin(&outer, stream);)
-    PK(PK_GPU_SCOPE(inner, stream))
     {
+        PK(PK_GPU_SCOPE(inner, stream);)
         n = work(n);
     }
     PK(pk_gpu_end(&outer, stream);)

@@ -8,5 +8,5 @@ void span_of_this_thread(pk_region *region)
 {
     pk_gpu_begin(region, NULL);
     pk_gpu_end(region, NULL);
-    PK_GPU_SCOPE(*region, NULL) {}
+    PK_GPU_SCOPE(*region, NULL);
 }

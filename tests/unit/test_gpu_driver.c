@@ -68,15 +68,18 @@ in_a_child(without_a_device)
 {
     gpu->set_driver(13000, 0, CUDA_ERROR_NO_DEVICE, CUDA_SUCCESS);
     expect(start() == PK_OK);
-    for (int i = 0; i < 10; i++)
-        PK_GPU_SCOPE(outer, NULL) {}
+    for (int i = 0; i < 10; i++) {
+        PK_GPU_SCOPE(outer, NULL);
+    }
     expect(gpu->calls(FAKE_INIT) == 1); /* once */
     expect(pk_gpu_gate_ == 0);
     expect(stop().begun == 0);
     expect(strstr(status_now().reason, "cuInit says CUDA_ERROR_NO_DEVICE (100)"));
     expect(!status_now().live);
     expect(start() == PK_OK);
-    PK_GPU_SCOPE(outer, NULL) {}
+    {
+        PK_GPU_SCOPE(outer, NULL);
+    }
     expect(gpu->calls(FAKE_INIT) == 1);
     expect(stop().begun == 0);
     return 0;

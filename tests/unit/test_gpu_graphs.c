@@ -19,11 +19,10 @@ static CUgraph capture_with(CUstreamCaptureMode mode)
     assert_int_equal(gpu->capture_begin(the_stream, mode), CUDA_SUCCESS);
     gpu->work(the_stream);
     pk_gpu_begin(&outer, the_stream);
-    for (int i = 0; i < 2; i++)
-        PK_GPU_SCOPE(inner, the_stream)
-        {
-            gpu->work(the_stream);
-        }
+    for (int i = 0; i < 2; i++) {
+        PK_GPU_SCOPE(inner, the_stream);
+        gpu->work(the_stream);
+    }
     pk_gpu_end(&outer, the_stream);
     assert_int_equal(gpu->capture_end(the_stream, &graph), CUDA_SUCCESS);
     return graph;

@@ -24,15 +24,14 @@ static void spans_are_nothing(void **state)
     (void)state;
     unsigned rounds = 0;
     errno = 77;
-    for (int i = 0; i < 3; i++)
-        PK_GPU_SCOPE(forward, NULL)
-        {
-            pk_gpu_begin(&backward, NULL);
-            rounds++;
-            if (i == 1)
-                continue; /* leaves the block */
-            pk_gpu_end(&backward, NULL);
-        }
+    for (int i = 0; i < 3; i++) {
+        PK_GPU_SCOPE(forward, NULL);
+        pk_gpu_begin(&backward, NULL);
+        rounds++;
+        if (i == 1)
+            continue; /* ends it, too */
+        pk_gpu_end(&backward, NULL);
+    }
     pk_gpu_graph_launching(NULL, NULL, NULL);
     assert_int_equal(rounds, 3);
     assert_int_equal(errno, 77);

@@ -46,7 +46,9 @@ static void spans_and_counts(void **state)
     (void)state;
     for (int i = 0; i < 100; i++) {
         pk_gpu_begin(&outer, the_stream);
-        PK_GPU_SCOPE(inner, the_stream) {}
+        {
+            PK_GPU_SCOPE(inner, the_stream);
+        }
         span(&inner);
         pk_gpu_end(&outer, the_stream);
     }
@@ -685,8 +687,9 @@ static void a_poisoned_context(void **state)
         span(&gpu_errors_outer);
     assert_int_equal(gpu->calls(FAKE_EVENT_RECORD), 0); /* nothing is asked of it any more */
     gpu->hold(false);
-    for (int i = 0; i < 10; i++)
-        PK_GPU_SCOPE(gpu_errors_inner, healthy) {}
+    for (int i = 0; i < 10; i++) {
+        PK_GPU_SCOPE(gpu_errors_inner, healthy);
+    }
     pk_gpu_counts c = stop_and_count();
     assert_int_equal(c.recorded, 11);
     assert_int_equal(c.lost, 2);

@@ -226,10 +226,8 @@ void streams(void **)
     /* Nothing to see without a GPU: only that it compiles, and does no harm. */
     for (int i = 0; i < 2; i++) {
         pk::gpu_scope s(outer, nullptr);
-        PK_GPU_SCOPE(inner, 0)
-        {
-            pk_gpu_begin(&third, NULL);
-        }
+        PK_GPU_SCOPE(inner, 0);
+        pk_gpu_begin(&third, NULL);
     }
     pk_gpu_counts counts;
     counts.size = sizeof counts;
