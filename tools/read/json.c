@@ -37,44 +37,19 @@ void json_read_text(json_reader *r, json_t *object, const char *key, char **out)
     *out = memory_copy(text);
 }
 
-/* An integer within bounds; a real that is one counts. */
-static bool read_integer(json_reader *r, json_t *object, const char *key, double least, double most,
-                         int64_t *out)
-{
-    json_t *value = member(r, object, key);
-    if (!value)
-        return false;
-    double number = json_number_value(value);
-    if (!json_is_number(value) || number != floor(number) || number < least || number > most) {
-        fail(r, key, least < 0 ? "an integer in its range" : "an integer from 0 on in its range");
-        return false;
-    }
-    *out = json_is_integer(value) ? json_integer_value(value) : (int64_t)number;
-    return true;
-}
-
+/* A real number that is an integer counts. */
 void json_read_uint(json_reader *r, json_t *object, const char *key, uint64_t *out)
 {
-    int64_t value;
+    json_t *value = member(r, object, key);
+    double number = json_number_value(value);
     /* Below 2^63 as a double: the conversion is defined. */
-    json_t *member_value = json_object_get(object, key);
-    double most = json_is_integer(member_value) ? 9223372036854775808.0 : 9223372036854774784.0;
-    if (read_integer(r, object, key, 0, most, &value))
-        *out = (uint64_t)value;
-}
-
-void json_read_u32(json_reader *r, json_t *object, const char *key, uint32_t *out)
-{
-    int64_t value;
-    if (read_integer(r, object, key, 0, UINT32_MAX, &value))
-        *out = (uint32_t)value;
-}
-
-void json_read_i32(json_reader *r, json_t *object, const char *key, int32_t *out)
-{
-    int64_t value;
-    if (read_integer(r, object, key, INT32_MIN, INT32_MAX, &value))
-        *out = (int32_t)value;
+    double most = json_is_integer(value) ? 9223372036854775808.0 : 9223372036854774784.0;
+    if (!value)
+        return;
+    if (!json_is_number(value) || number != floor(number) || number < 0 || number > most)
+        fail(r, key, "an integer from 0 on in its range");
+    else
+        *out = json_is_integer(value) ? (uint64_t)json_integer_value(value) : (uint64_t)number;
 }
 
 void json_read_real(json_reader *r, json_t *object, const char *key, double *out)
@@ -113,34 +88,6 @@ json_t *json_read_array(json_reader *r, json_t *object, const char *key)
     if (value && !json_is_array(value))
         fail(r, key, "an array");
     return json_is_array(value) ? value : NULL;
-}
-
-/* Zeroed rows, as many as the array has elements. */
-static void *make_rows(const json_t *array, size_t size, size_t *count)
-{
-    *count = json_array_size(array);
-    return *count ? memory_zeroed(*count, size) : NULL;
-}
-
-void *json_read_rows(json_reader *r, json_t *object, const char *key, size_t size, size_t *count)
-{
-    json_t *array = json_read_array(r, object, key);
-    void *rows = make_rows(array, size, count);
-    for (size_t i = 0; i < *count; i++)
-        if (!json_is_object(json_array_get(array, i)))
-            fail(r, key, "an array of objects");
-    return rows;
-}
-
-void *json_read_tuples(json_reader *r, json_t *object, const char *key, size_t size, size_t width,
-                       size_t *count)
-{
-    json_t *array = json_read_array(r, object, key);
-    void *rows = make_rows(array, size, count);
-    for (size_t i = 0; i < *count; i++)
-        if (json_array_size(json_array_get(array, i)) < width)
-            fail(r, key, "an array of arrays of numbers");
-    return rows;
 }
 
 /* ---- memory ---- */
@@ -219,15 +166,6 @@ json_t *document_from_text(const char *text, size_t length, bool *too_large, com
     json_memory_again();
     json_t *json = json_loadb(text, length, 0, &error);
     return conclude(json, &error, too_large, why);
-}
-
-bool document_is_object(line l, bool *too_large)
-{
-    complaint ignored = {""};
-    json_t *json = document_from_text(l.text, l.length, too_large, &ignored);
-    bool is = json_is_object(json);
-    json_decref(json);
-    return is;
 }
 
 /* ---- piece by piece ---- */

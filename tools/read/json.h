@@ -18,9 +18,6 @@ json_t *document_from_text(const char *text, size_t length, bool *too_large, com
 json_t *document_from_lines(const char *before, size_t length, lines *in, bool *too_large,
                             complaint *why);
 
-/* Is the line one whole object? *too_large as above. */
-bool document_is_object(line l, bool *too_large);
-
 /* ---- members of JSON objects as what they have to be ---- */
 
 /* A member that is missing (or null) is left as it is: files of older and of newer versions can be
@@ -35,22 +32,12 @@ typedef struct json_reader {
 void json_read_text(json_reader *r, json_t *object, const char *key,
                     char **out); /* allocated; never NULL */
 void json_read_uint(json_reader *r, json_t *object, const char *key, uint64_t *out);
-void json_read_u32(json_reader *r, json_t *object, const char *key, uint32_t *out);
-void json_read_i32(json_reader *r, json_t *object, const char *key, int32_t *out);
 void json_read_real(json_reader *r, json_t *object, const char *key, double *out);
 void json_read_bool(json_reader *r, json_t *object, const char *key, bool *out);
 
 /* NULL if it is missing; what it has to be otherwise. */
 json_t *json_read_object(json_reader *r, json_t *object, const char *key);
 json_t *json_read_array(json_reader *r, json_t *object, const char *key);
-
-/* An array of objects: NULL and a count of 0 if there are none, else that many zeroed blocks of
- * `size` bytes, to be filled from the array's elements and freed. */
-void *json_read_rows(json_reader *r, json_t *object, const char *key, size_t size, size_t *count);
-
-/* Likewise an array of arrays of `width` elements at least: later versions may append some. */
-void *json_read_tuples(json_reader *r, json_t *object, const char *key, size_t size, size_t width,
-                       size_t *count);
 
 /* Bounds what jansson allocates from now on: a small file can be a large tree. Once it has been
  * refused memory it gets none any more, until json_memory_again: jansson 2.14 crashes where an

@@ -25,7 +25,6 @@
 #define PKI_COMM_ALGORITHMS                                                                        \
     6 /* algorithms of a row; the last one is all others, if there are more */
 #define PKI_COMM_OPS 14
-#define PKI_COMM_TYPES 13
 
 /* An operation that has ended; times in ns since the session started. */
 typedef struct pki_timed_operation {

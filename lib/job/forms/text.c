@@ -34,7 +34,6 @@ static inline uint64_t job_text_whole(double n)
 
 #define REGIONS 12
 #define LOOPS 4
-#define RANKS 8
 #define OPERATIONS 10
 #define ARRIVALS 5
 #define NOTES 20
