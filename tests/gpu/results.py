@@ -14,7 +14,7 @@ import sys
 
 CELL = re.compile(r"(<!--([a-z0-9_.]+)-->)[^|\n]*\|")
 STATE = re.compile(r"(<!--state-->).*?(<!--end-->)", re.DOTALL)
-NOT_MEASURED = "not measured"
+NOT_MEASURED = "?"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
