@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bench/arguments.h"
+
 /* ---- what a sub-command of pk is. main.c has the table ---- */
 
 /* A command gets its own name as argv[0] and what follows it. It answers the exit status: EXIT_OK,
@@ -40,41 +42,13 @@ int complain(const char *format, ...) __attribute__((__format__(__printf__, 1, 2
 
 /* ---- the options of a command, from one table ---- */
 
-/* The table says what an option is called, what it takes and what it is for. Of it are made: what
- * reads a command line, what `pk COMMAND --help` says, and, through `pk COMMAND --help=json`, the
- * manual pages and what shells complete (package/pages).
- *
- * An option's value stands behind it, or behind a "=" if its name begins with "--". Behind "--"
- * nothing is an option, and "-" never is one. --help ends the reading. */
+/* bench/arguments.h says what an option is. `pk COMMAND --help=json` is what manual pages and
+ * shells' completions are made of (package/pages). Behind "--" nothing is an option, and "-" never
+ * is one. --help ends the reading. */
 
-typedef struct option_table option_table;
-typedef struct option option;
-
-/* An option as it was given. */
-typedef struct option_given {
-    const option_table *of;
-    const option *option;
-    const char *text; /* its value; NULL: nothing follows it */
-} option_given;
-
-/* Puts it into the command's wish. False after a complaint. */
-typedef bool option_take(void *wish, const option_given *given);
-
-/* What a shell offers for a value. */
-typedef enum option_kind { OPTION_NONE, OPTION_WORD, OPTION_FILE, OPTION_FOLDER } option_kind;
-
-struct option {
-    const char *name;  /* "--top", or "-o" */
-    const char *value; /* what the help calls its value: "N"; NULL: it has none */
-    const char *help;  /* "{}" stands for `shown`; NULL: what the next one's says */
-    option_kind kind;
-    option_take *take; /* NULL: sets the bool at this offset of the wish */
-    size_t at;
-    const char *needs; /* for option_text */
-    uint32_t least, most;
-    double shown;
-    bool begins_group; /* an empty line before it */
-};
+typedef pki_option option;
+typedef pki_option_given option_given; /* of an option_table */
+typedef pki_option_setter option_take;
 
 /* What a command takes that is no option; in the place of its arguments. */
 typedef struct operands {
@@ -82,13 +56,12 @@ typedef struct operands {
     size_t count;
 } operands;
 
-struct option_table {
+typedef struct option_table {
     const char *command;
     const char *usage; /* behind "usage: pk COMMAND "; more lines are other ways */
     const char *about; /* lines as they are printed: before the options... */
     const char *notes; /* ...and behind them */
-    const option *all;
-    size_t count;
+    pki_option_list options;
     const char *who; /* in front of complaints about values: "compare: ", or "" */
     bool sql;        /* "-- a comment" is no option */
     /* By what the names of its files end, with blanks between: "json gz"; "": any; NULL: it takes
@@ -96,7 +69,12 @@ struct option_table {
     const char *files;
     size_t operands; /* the offset of an `operands` in the wish */
     void (*rest)(void *wish, char **arguments, int count); /* what follows "--"; NULL: operands */
-};
+} option_table;
+
+static inline const option_table *option_table_of(const option_given *given)
+{
+    return given->of;
+}
 
 /* Reads the arguments behind argv[0]. OPTIONS_READ; else the command's exit status, after the help
  * or a complaint. */

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/files.h"
+#include "bench/arguments.h"
 #include "bench/bench.h"
 #include "bench/case.h"
 #include "bench/forms/document.h"
@@ -72,50 +73,6 @@ bool pki_bench_read_share(const char *text, double *share)
 
 /* ---- the command line of a program of benchmarks ---- */
 
-typedef enum kind { FLAG, TEXT, TIME, SHARE, COUNT32, COUNT64, SPARK, HISTOGRAM, FLAG32 } kind;
-
-typedef struct option {
-    const char *name;
-    kind kind;
-    size_t at; /* of its field in pki_bench_args */
-    const char *value, *help;
-} option;
-
-#define ARG(field) offsetof(pki_bench_args, field)
-
-static const option options[] = {
-    {"filter", TEXT, ARG(filter), "REGEX", "only those whose name it matches; -REGEX: all others"},
-    {"list", FLAG, ARG(list), NULL, "the names, and nothing is measured"},
-    {"repetitions", COUNT32, ARG(repetitions), "N", "measure everything N times, set up anew"},
-    {"precision", SHARE, ARG(over.precision), "P",
-     "stop when the median is known to P (1%): half its confidence interval"},
-    {"confidence", SHARE, ARG(over.confidence), "P", "the level of that interval (95%)"},
-    {"min-time", TIME, ARG(over.min_time), "T", "of a benchmark (100ms); T is 0.5, 0.5s, 500ms"},
-    {"max-time", TIME, ARG(over.max_time), "T", "of a benchmark (2s)"},
-    {"min-samples", COUNT32, ARG(over.min_samples), "N", "(20)"},
-    {"max-samples", COUNT32, ARG(over.max_samples), "N", "(100000)"},
-    {"sample-time", TIME, ARG(over.sample_time), "T", "that a sample should take (200us)"},
-    {"iterations", COUNT64, ARG(over.iterations), "N", "in a sample, instead of that"},
-    {"max-warmup", TIME, ARG(over.max_warmup), "T", "until which it has to run steadily (500ms)"},
-    {"cold", FLAG32, ARG(over.cold), NULL, "empty the caches before each iteration"},
-    {"unqueued", FLAG32, ARG(over.unqueued), NULL, "a GPU's launches run as they come"},
-    {"hardware", FLAG32, ARG(over.hardware), NULL, "count instructions, cycles and misses, too"},
-    {"allocations", FLAG32, ARG(over.allocations), NULL, "count allocations, too"},
-    {"alone", FLAG, ARG(alone), NULL, "one benchmark after the other, not in turns"},
-    {"seed", COUNT64, ARG(over.seed), "N", "of the order of turns and of the bootstrap (1)"},
-    {"json", TEXT, ARG(files[PKI_BENCH_JSON]), "FILE",
-     "every sample, in Google Benchmark's schema"},
-    {"csv", TEXT, ARG(files[PKI_BENCH_CSV]), "FILE", "a line per benchmark"},
-    {"markdown", TEXT, ARG(files[PKI_BENCH_MARKDOWN]), "FILE", "a table for a pull request"},
-    {"junit", TEXT, ARG(files[PKI_BENCH_JUNIT]), "FILE",
-     "for a CI system; FILE may be - in all four"},
-    {"sparkline", SPARK, ARG(picture), NULL, "the samples over time, in a line of characters"},
-    {"histogram", HISTOGRAM, ARG(picture), NULL, "the samples by size"},
-    {"quiet", FLAG, ARG(quiet), NULL, "no table and no progress"},
-    {"version", FLAG, ARG(version), NULL, "which perfkit this is"},
-    {"help", FLAG, ARG(help), NULL, "this"},
-};
-
 static PKI_PRINTF(2, 3) bool refuse_option(pki_bench_args *args, const char *format, ...)
 {
     va_list list;
@@ -125,100 +82,134 @@ static PKI_PRINTF(2, 3) bool refuse_option(pki_bench_args *args, const char *for
     return false;
 }
 
-/* ---- values ---- */
-
-static bool read_time(const char *text, uint64_t *ns)
+/* A complaint unless it was taken. */
+static bool taken_or_refused(void *args, const pki_option_given *given, bool taken)
 {
-    double value;
-    if (!pki_bench_read_time(text, &value))
-        return false;
-    *ns = value < 1e18 ? (uint64_t)value : 0;
-    return *ns > 0;
+    const pki_option *o = given->option;
+    if (!given->text)
+        return refuse_option(args, "%s needs a value: %s", o->name, o->value);
+    return taken || refuse_option(args, "%s: \"%.100s\" is no value for it: %s %s", o->name,
+                                  given->text, o->value, o->help);
 }
 
-static bool read_share(const char *text, double *share)
+static bool take_text(void *args, const pki_option_given *given)
 {
-    return pki_bench_read_share(text, share) && *share > 0 && *share < 1;
+    memcpy(pki_option_member(args, given), &given->text, sizeof given->text);
+    return taken_or_refused(args, given, given->text && *given->text);
+}
+
+static bool take_time(void *args, const pki_option_given *given)
+{
+    double value = 0;
+    bool taken = given->text && pki_bench_read_time(given->text, &value) && value < 1e18;
+    uint64_t *ns = pki_option_member(args, given);
+    *ns = taken ? (uint64_t)value : 0;
+    return taken_or_refused(args, given, *ns > 0);
+}
+
+static bool take_share(void *args, const pki_option_given *given)
+{
+    double *share = pki_option_member(args, given);
+    bool taken = given->text && pki_bench_read_share(given->text, share);
+    return taken_or_refused(args, given, taken && *share > 0 && *share < 1);
 }
 
 static bool read_count(const char *text, uint64_t most, uint64_t *count)
 {
     char *end;
-    if (*text < '0' || *text > '9' || strlen(text) > 18)
+    if (!text || *text < '0' || *text > '9' || strlen(text) > 18)
         return false;
     *count = strtoull(text, &end, 10);
     return *end == 0 && *count > 0 && *count <= most;
 }
 
-/* ---- one option ---- */
-
-static bool set_value(pki_bench_args *args, const option *o, const char *text)
+static bool take_count(void *args, const pki_option_given *given)
 {
-    char *field = (char *)args + o->at;
     uint64_t count = 0;
-    switch (o->kind) {
-    case TEXT:
-        memcpy(field, &text, sizeof text);
-        return *text != 0;
-    case TIME:
-        return read_time(text, (uint64_t *)(void *)field);
-    case SHARE:
-        return read_share(text, (double *)(void *)field);
-    case COUNT64:
-        return read_count(text, INT64_MAX, (uint64_t *)(void *)field);
-    default:
-        if (!read_count(text, UINT32_MAX, &count))
-            return false;
-        *(uint32_t *)(void *)field = (uint32_t)count;
-        return true;
-    }
+    bool taken = read_count(given->text, UINT32_MAX, &count);
+    *(uint32_t *)pki_option_member(args, given) = (uint32_t)count;
+    return taken_or_refused(args, given, taken);
 }
 
-static void set_flag(pki_bench_args *args, const option *o)
+static bool take_count64(void *args, const pki_option_given *given)
 {
-    char *field = (char *)args + o->at;
-    if (o->kind == FLAG)
-        *(bool *)(void *)field = true;
-    else if (o->kind == FLAG32)
-        *(uint32_t *)(void *)field = 1;
-    else
-        args->picture = o->kind == SPARK ? PKI_BENCH_SPARKLINE : PKI_BENCH_HISTOGRAM;
+    return taken_or_refused(args, given,
+                            read_count(given->text, INT64_MAX, pki_option_member(args, given)));
 }
 
-static const option *find(const char *name, size_t length)
+static bool set_one(void *args, const pki_option_given *given)
 {
-    for (size_t i = 0; i < PKI_COUNT_OF(options); i++)
-        if (strlen(options[i].name) == length && strncmp(options[i].name, name, length) == 0)
-            return &options[i];
-    return NULL;
-}
-
-static bool parse_one(pki_bench_args *args, int argc, char **argv, int *at)
-{
-    const char *word = argv[*at];
-    if (strcmp(word, "-h") == 0)
-        word = "--help";
-    if (strncmp(word, "--", 2) != 0)
-        return refuse_option(args, "\"%.100s\" is no option (--help lists them)", word);
-    size_t length = strcspn(word + 2, "=");
-    const char *given = word[2 + length] ? word + 3 + length : NULL;
-    const option *o = find(word + 2, length);
-    if (!o)
-        return refuse_option(args, "there is no option \"%.100s\" (--help lists them)", word);
-    if (!o->value) {
-        if (given)
-            return refuse_option(args, "--%s takes no value", o->name);
-        set_flag(args, o);
-        return true;
-    }
-    if (!given && *at + 1 < argc)
-        given = argv[++*at];
-    if (!given)
-        return refuse_option(args, "--%s needs a value: %s", o->name, o->value);
-    if (!set_value(args, o, given))
-        return refuse_option(args, "--%s: \"%.100s\" is no value for it: %s %s", o->name, given,
-                             o->value, o->help);
+    *(uint32_t *)pki_option_member(args, given) = 1;
     return true;
+}
+
+static bool set_sparkline(void *args, const pki_option_given *given)
+{
+    (void)given;
+    ((pki_bench_args *)args)->picture = PKI_BENCH_SPARKLINE;
+    return true;
+}
+
+static bool set_histogram(void *args, const pki_option_given *given)
+{
+    (void)given;
+    ((pki_bench_args *)args)->picture = PKI_BENCH_HISTOGRAM;
+    return true;
+}
+
+#define AT(setter, field) .take = (setter), .at = offsetof(pki_bench_args, field)
+#define FLAG(field) AT(NULL, field)
+#define ONE(field) AT(set_one, field)
+#define TEXT(field) AT(take_text, field)
+#define TIME(field) AT(take_time, field)
+#define SHARE(field) AT(take_share, field)
+#define COUNT(field) AT(take_count, field)
+#define COUNT64(field) AT(take_count64, field)
+
+static const pki_option options[] = {
+    {"--filter", "REGEX", "only those whose name it matches; -REGEX: all others", TEXT(filter)},
+    {"--list", NULL, "the names, and nothing is measured", FLAG(list)},
+    {"--repetitions", "N", "measure everything N times, set up anew", COUNT(repetitions)},
+    {"--precision", "P", "stop when the median is known to P (1%): half its confidence interval",
+     SHARE(over.precision)},
+    {"--confidence", "P", "the level of that interval (95%)", SHARE(over.confidence)},
+    {"--min-time", "T", "of a benchmark (100ms); T is 0.5, 0.5s, 500ms", TIME(over.min_time)},
+    {"--max-time", "T", "of a benchmark (2s)", TIME(over.max_time)},
+    {"--min-samples", "N", "(20)", COUNT(over.min_samples)},
+    {"--max-samples", "N", "(100000)", COUNT(over.max_samples)},
+    {"--sample-time", "T", "that a sample should take (200us)", TIME(over.sample_time)},
+    {"--iterations", "N", "in a sample, instead of that", COUNT64(over.iterations)},
+    {"--max-warmup", "T", "until which it has to run steadily (500ms)", TIME(over.max_warmup)},
+    {"--cold", NULL, "empty the caches before each iteration", ONE(over.cold)},
+    {"--unqueued", NULL, "a GPU's launches run as they come", ONE(over.unqueued)},
+    {"--hardware", NULL, "count instructions, cycles and misses, too", ONE(over.hardware)},
+    {"--allocations", NULL, "count allocations, too", ONE(over.allocations)},
+    {"--alone", NULL, "one benchmark after the other, not in turns", FLAG(alone)},
+    {"--seed", "N", "of the order of turns and of the bootstrap (1)", COUNT64(over.seed)},
+    {"--json", "FILE", "every sample, in Google Benchmark's schema", TEXT(files[PKI_BENCH_JSON])},
+    {"--csv", "FILE", "a line per benchmark", TEXT(files[PKI_BENCH_CSV])},
+    {"--markdown", "FILE", "a table for a pull request", TEXT(files[PKI_BENCH_MARKDOWN])},
+    {"--junit", "FILE", "for a CI system; FILE may be - in all four", TEXT(files[PKI_BENCH_JUNIT])},
+    {"--sparkline", NULL, "the samples over time, in a line of characters", .take = set_sparkline},
+    {"--histogram", NULL, "the samples by size", .take = set_histogram},
+    {"--quiet", NULL, "no table and no progress", FLAG(quiet)},
+    {"--version", NULL, "which perfkit this is", FLAG(version)},
+};
+
+static const pki_option_list list = {options, PKI_COUNT_OF(options)};
+
+/* How many words it was; 0 after a complaint. */
+static int parse_one(pki_bench_args *args, char **words, int count)
+{
+    if (pki_option_is_help(words[0]))
+        return args->help = true;
+    int taken =
+        strncmp(words[0], "--", 2) == 0 ? pki_option_take(&list, args, words, count, NULL) : -2;
+    if (taken == -2)
+        refuse_option(args, "\"%.100s\" is no option (--help lists them)", words[0]);
+    else if (taken == 0)
+        refuse_option(args, "there is no option \"%.100s\" (--help lists them)", words[0]);
+    return PKI_MAX(taken, 0);
 }
 
 static bool consistent(pki_bench_args *args)
@@ -248,8 +239,8 @@ bool pki_bench_args_parse(pki_bench_args *args, int argc, char **argv)
     memset(args, 0, sizeof *args);
     args->repetitions = 1;
     args->over.size = sizeof args->over;
-    for (int i = 1; i < argc; i++)
-        if (!parse_one(args, argc, argv, &i))
+    for (int i = 1, taken; i < argc; i += taken)
+        if (!(taken = parse_one(args, argv + i, argc - i)))
             return false;
     return consistent(args);
 }
@@ -263,11 +254,7 @@ void pki_bench_args_help(const char *program, FILE *file)
             "trusted. An option wins over what a benchmark asks for itself.\n"
             "\n",
             program);
-    for (size_t i = 0; i < PKI_COUNT_OF(options); i++) {
-        const option *o = &options[i];
-        fprintf(file, "  --%s %s%*s%s\n", o->name, o->value ? o->value : "",
-                (int)(18 - strlen(o->name) - strlen(o->value ? o->value : "")), "", o->help);
-    }
+    pki_options_print(&list, file);
     fputs("\n"
           "Exit status: 0; 1 if a benchmark failed; 2 if arguments or files are unusable.\n",
           file);

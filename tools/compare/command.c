@@ -41,12 +41,12 @@ bool compare_parse_file(void *wish, const option_given *given)
     if (!option_text(wish, given))
         return false;
     if (!given->text[0])
-        complain("%s%s needs the name of a file (\"-\": here)", given->of->who,
+        complain("%s%s needs the name of a file (\"-\": here)", option_table_of(given)->who,
                  given->option->name);
     else if (is_standard(given->text) || output_check(given->text, OUTPUT_OR_STANDARD, &why))
         return true;
     else
-        complain("%s%s", given->of->who, why.text);
+        complain("%s%s", option_table_of(given)->who, why.text);
     return false;
 }
 
@@ -102,18 +102,18 @@ typedef struct wish {
 /* ---- options ---- */
 
 static const option all_options[] = {
-    {"--threshold", "2%", "changes up to this do not matter (default {}%)", OPTION_WORD,
+    {"--threshold", "2%", "changes up to this do not matter (default {}%)", PKI_OPTION_WORD,
      compare_parse_share, offsetof(wish, shared.options.threshold),
      .shown = 100 * COMPARE_THRESHOLD},
     {"--alpha", "0.01",
      "at most this probability that any \"slower\" or \"faster\" of a file is wrong, over all its "
      "benchmarks together (Holm; default {})",
-     OPTION_WORD, compare_parse_alpha, offsetof(wish, shared.options.alpha),
+     PKI_OPTION_WORD, compare_parse_alpha, offsetof(wish, shared.options.alpha),
      .shown = COMPARE_ALPHA},
     {"--moments", "25%",
      "how far two runs of one build at different moments may lie apart, where the files cannot say "
      "it (default {}%)",
-     OPTION_WORD, compare_parse_share, offsetof(wish, shared.options.moments),
+     PKI_OPTION_WORD, compare_parse_share, offsetof(wish, shared.options.moments),
      .shown = 100 * COMPARE_MOMENTS},
     {"--cpu", NULL, "CPU time, not the clock that the benchmark counts by",
      .at = offsetof(wish, shared.options.cpu)},
@@ -122,11 +122,11 @@ static const option all_options[] = {
     {"--baseline", "DIR",
      "compare with the runs stored there of this machine, program and options; from {} of them on, "
      "their spread decides",
-     OPTION_FOLDER, option_text, offsetof(wish, baseline), .shown = PKI_MOMENTS_DF + 1,
+     PKI_OPTION_FOLDER, option_text, offsetof(wish, baseline), .shown = PKI_MOMENTS_DF + 1,
      .begins_group = true},
     {"--store", NULL, "then store NEW.json there, unless it became slower",
      .at = offsetof(wish, store)},
-    {"--keep", "N", "store at most N runs of a kind (default {})", OPTION_WORD, option_number,
+    {"--keep", "N", "store at most N runs of a kind (default {})", PKI_OPTION_WORD, option_number,
      offsetof(wish, keep), .needs = NULL, .least = 1, .most = 10000, .shown = BASELINE_KEEP},
     COMPARE_FORMS(wish),
 };
@@ -145,8 +145,7 @@ static const option_table command_options = {
         "\n"
         "Exit status: 0; 1 if a benchmark of the last file is slower than in the one before it; 2\n"
         "if a file cannot be used or an option is wrong.",
-    .all = all_options,
-    .count = PKI_COUNT_OF(all_options),
+    .options = {all_options, PKI_COUNT_OF(all_options)},
     .files = "json gz",
     .who = "compare: ",
     .operands = offsetof(wish, files),

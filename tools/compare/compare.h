@@ -199,7 +199,8 @@ option_take compare_parse_file;  /* a const char *: a file that can be written, 
 /* Of both commands; the wish has its compare_wish as `shared`. */
 #define COMPARE_FORM(wish, name, help, member)                                                     \
     {                                                                                              \
-        name, "FILE", help, OPTION_FILE, compare_parse_file, .at = offsetof(wish, shared.member)   \
+        name, "FILE", help, PKI_OPTION_FILE, compare_parse_file,                                   \
+            .at = offsetof(wish, shared.member)                                                    \
     }
 #define COMPARE_FORMS(wish)                                                                        \
     COMPARE_FORM(wish, "--markdown", NULL, markdown), COMPARE_FORM(wish, "--json", NULL, json),    \

@@ -350,16 +350,16 @@ static bool parse_tables(void *to, const option_given *given)
 #define NEEDS "the name of what is to be written"
 
 static const option all_options[] = {
-    {"--csv", "DIR", "a file DIR/TABLE.csv for each table", OPTION_FOLDER, option_text,
+    {"--csv", "DIR", "a file DIR/TABLE.csv for each table", PKI_OPTION_FOLDER, option_text,
      offsetof(wish, csv), .needs = NEEDS},
     {"--ndjson", "DIR", "a file DIR/TABLE.ndjson for each table: a JSON object per line",
-     OPTION_FOLDER, option_text, offsetof(wish, ndjson), .needs = NEEDS},
+     PKI_OPTION_FOLDER, option_text, offsetof(wish, ndjson), .needs = NEEDS},
     {"--partition", "DIR",
      "a file DIR/rank=N/TABLE.csv for each rank and table, for readers of partitioned data",
-     OPTION_FOLDER, option_text, offsetof(wish, partition), .needs = NEEDS},
-    {"--sqlite", "FILE", "one SQLite database, for `pk query`, too", OPTION_FILE, option_text,
+     PKI_OPTION_FOLDER, option_text, offsetof(wish, partition), .needs = NEEDS},
+    {"--sqlite", "FILE", "one SQLite database, for `pk query`, too", PKI_OPTION_FILE, option_text,
      offsetof(wish, sqlite), .needs = NEEDS},
-    {"--tables", "NAMES", "these only, with commas between them (default: all)", OPTION_WORD,
+    {"--tables", "NAMES", "these only, with commas between them (default: all)", PKI_OPTION_WORD,
      .take = parse_tables},
 };
 
@@ -373,8 +373,7 @@ static const option_table command_options = {
         "only one file's rows are ever in memory.",
     .notes = "docs/query.md has the statements by which DuckDB reads many ranks' files.\n"
              "Exit status: 0; 2 if a file cannot be read or written.",
-    .all = all_options,
-    .count = PKI_COUNT_OF(all_options),
+    .options = {all_options, PKI_COUNT_OF(all_options)},
     .files = "json gz",
     .who = "",
     .operands = offsetof(wish, files),

@@ -41,19 +41,19 @@ static bool read_steps(void *to, const option_given *given)
 
 static const option all_options[] = {
     {"--steps", "A-B", "of the steps of the usual kind these alone: blocks that lie within",
-     OPTION_WORD, read_steps, offsetof(wish, steps), .needs = "steps"},
+     PKI_OPTION_WORD, read_steps, offsetof(wish, steps), .needs = "steps"},
     {"--against", "PATH",
      "beside another run, a file or a folder: what became slower since, by stage and rank",
-     OPTION_FILE, option_text, offsetof(wish, against), .needs = "a file or folder"},
+     PKI_OPTION_FILE, option_text, offsetof(wish, against), .needs = "a file or folder"},
     {"--against-steps", "C-D", "beside these steps: of the other run, or of the same one",
-     OPTION_WORD, read_steps, offsetof(wish, against_steps), .needs = "steps"},
+     PKI_OPTION_WORD, read_steps, offsetof(wish, against_steps), .needs = "steps"},
     {"--margin", "PERCENT", "slower is what took that much longer beyond chance (default {})",
-     OPTION_WORD, option_number, offsetof(wish, margin), .least = 1, .most = 1000,
+     PKI_OPTION_WORD, option_number, offsetof(wish, margin), .least = 1, .most = 1000,
      .shown = PKI_AGAINST_MARGIN},
     {"--html", "PAGE",
      "the job as one page for a browser, with charts; \"-\" is the standard output"
      " (docs/job.md)",
-     OPTION_FILE, option_text, offsetof(wish, html), .needs = "a file"},
+     PKI_OPTION_FILE, option_text, offsetof(wish, html), .needs = "a file"},
     {"--json", NULL, "the job as JSON (docs/job.md)", .at = offsetof(wish, json)},
 };
 
@@ -68,8 +68,7 @@ static const option_table command_options = {
         "what the job's wall time was good for, over all its restarts.",
     .notes = "Exit status: 0; 1 if something is slower than in what it is beside; 2 if there is no"
              " rank to\nbe read, or an option is wrong.",
-    .all = all_options,
-    .count = PKI_COUNT_OF(all_options),
+    .options = {all_options, PKI_COUNT_OF(all_options)},
     .files = "json jsonl gz arena goodput",
     .who = "job: ",
     .operands = offsetof(wish, files),

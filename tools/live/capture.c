@@ -64,15 +64,15 @@ static bool parse_in(void *to, const option_given *given)
 }
 
 static const option all_options[] = {
-    {"--steps", "N", "so many steps (1)", OPTION_WORD, option_number, offsetof(wish, steps),
+    {"--steps", "N", "so many steps (1)", PKI_OPTION_WORD, option_number, offsetof(wish, steps),
      .least = 1, .most = 10000},
-    {"--at", "STEP", "from this step on, as it is numbered in traces", OPTION_WORD, parse_at,
+    {"--at", "STEP", "from this step on, as it is numbered in traces", PKI_OPTION_WORD, parse_at,
      offsetof(wish, at), .least = 0},
     {"--in", "N",
      "so many steps ahead of the one that has come furthest. Without --at and --in: as many as "
      "take a second",
-     OPTION_WORD, parse_in, offsetof(wish, ahead), .least = 0},
-    {"--wait", "SECONDS", "for so long at most (60)", OPTION_WORD, option_number,
+     PKI_OPTION_WORD, parse_in, offsetof(wish, ahead), .least = 0},
+    {"--wait", "SECONDS", "for so long at most (60)", PKI_OPTION_WORD, option_number,
      offsetof(wish, wait), .least = 1, .most = 86400},
     {"--json", NULL, "the answers as one JSON document", .at = offsetof(wish, json)},
 };
@@ -88,8 +88,7 @@ static const option_table command_options = {
         "  a folder      all arenas in it: the ranks of a job\n"
         "They have to be started with PK_CAPTURE=request, perhaps among other clauses.",
     .notes = "Exit status: 0; 1 if not all have captured; 2 if none could be asked.",
-    .all = all_options,
-    .count = PKI_COUNT_OF(all_options),
+    .options = {all_options, PKI_COUNT_OF(all_options)},
     .files = "arena",
     .who = "capture: ",
     .operands = offsetof(wish, targets),

@@ -213,7 +213,7 @@ static const option all_options[] = {
     {"--once", NULL, "one page of what happens within --seconds, and end",
      .at = offsetof(wish, once)},
     {"--json", NULL, "a JSON document a line in place of a page", .at = offsetof(wish, json)},
-    {"--seconds", "N", "look every N seconds (default {})", OPTION_WORD, option_number,
+    {"--seconds", "N", "look every N seconds (default {})", PKI_OPTION_WORD, option_number,
      offsetof(wish, seconds), .least = 1, .most = 3600, .shown = 1},
 };
 
@@ -227,8 +227,7 @@ static const option_table command_options = {
         "arenas. The processes need not cooperate, and are neither stopped nor touched.\n"
         "Keys: q quit, s another order of regions, p pause, h help.",
     .notes = "Exit status: 0; 2 if a TARGET cannot be read.",
-    .all = all_options,
-    .count = PKI_COUNT_OF(all_options),
+    .options = {all_options, PKI_COUNT_OF(all_options)},
     .files = "arena",
     .who = "top: ",
     .operands = offsetof(wish, targets),

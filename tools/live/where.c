@@ -323,8 +323,7 @@ static const option_table command_options = {
         "  a folder      all arenas in it: the ranks of a job\n"
         "The processes are neither stopped nor touched, and need not cooperate.",
     .notes = "Exit status: 0; 2 if a TARGET cannot be read.",
-    .all = all_options,
-    .count = PKI_COUNT_OF(all_options),
+    .options = {all_options, PKI_COUNT_OF(all_options)},
     .files = "arena",
     .who = "where: ",
     .operands = offsetof(wish, targets),

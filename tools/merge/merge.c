@@ -597,18 +597,18 @@ static bool print_manifest(const char *out, const merge_sources *s, const pki_cl
 /* ---- pk merge: traces of ranks as one trace, on one time axis ---- */
 
 static const option all_options[] = {
-    {"-o", "OUT", "the merged trace (.gz: compressed)", OPTION_FILE, option_text,
+    {"-o", "OUT", "the merged trace (.gz: compressed)", PKI_OPTION_FILE, option_text,
      offsetof(merge_wish, out), .needs = "the name of a file (pk merge --help)"},
-    {"--ranks", "LIST", "these ranks alone: 0,4,8-15", OPTION_WORD, parse_ranks, .needs = NULL},
+    {"--ranks", "LIST", "these ranks alone: 0,4,8-15", PKI_OPTION_WORD, parse_ranks, .needs = NULL},
     {"--steps", "A-B", "from the first rank's beginning of step A to the last one's end of step B",
-     OPTION_WORD, parse_steps, .needs = NULL},
-    {"--from", "T", "what goes on this many seconds after the beginning, and later", OPTION_WORD,
-     parse_from, .needs = NULL},
-    {"--to", "T", "...and up to this many", OPTION_WORD, parse_to, .needs = NULL},
+     PKI_OPTION_WORD, parse_steps, .needs = NULL},
+    {"--from", "T", "what goes on this many seconds after the beginning, and later",
+     PKI_OPTION_WORD, parse_from, .needs = NULL},
+    {"--to", "T", "...and up to this many", PKI_OPTION_WORD, parse_to, .needs = NULL},
     {"--manifest", NULL,
      "instead of a merged trace what Perfetto (v58 and later) needs to open the files together as "
      "they are: a perfetto_manifest; with OUT ending in .tar it and the files",
-     OPTION_NONE, NULL, offsetof(merge_wish, manifest), .needs = NULL},
+     PKI_OPTION_NONE, NULL, offsetof(merge_wish, manifest), .needs = NULL},
 };
 
 static const option_table command_options = {
@@ -623,8 +623,7 @@ static const option_table command_options = {
         "different nodes are bounded by what ranks did together, where their traces have it, else\n"
         "by the nodes' real times; how far they may be wrong is said.",
     .notes = "Exit status: 0; 2 if a PATH cannot be used or OUT cannot be written.",
-    .all = all_options,
-    .count = PKI_COUNT_OF(all_options),
+    .options = {all_options, PKI_COUNT_OF(all_options)},
     .files = "json gz",
     .who = "merge: ",
     .operands = offsetof(merge_wish, paths),

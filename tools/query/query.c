@@ -468,14 +468,14 @@ static bool parse_from(void *to, const option_given *given)
 }
 
 static const option all_options[] = {
-    {"--format", "FORMAT", "table (default), csv, ndjson, json or markdown", OPTION_WORD,
+    {"--format", "FORMAT", "table (default), csv, ndjson, json or markdown", PKI_OPTION_WORD,
      .take = parse_format},
-    {"--from", "FILE", "the SQL is in this file; \"-\": on the standard input", OPTION_FILE,
+    {"--from", "FILE", "the SQL is in this file; \"-\": on the standard input", PKI_OPTION_FILE,
      .take = parse_from},
     {"--keep", "MIB",
      "the rows of files of so many MiB together are kept in memory (default: 1024); more files are\n"
      "read one after the other each time that a table is gone through",
-     OPTION_WORD, option_number, .at = offsetof(wish, keep)},
+     PKI_OPTION_WORD, option_number, .at = offsetof(wish, keep)},
     {"--schema", NULL, "the tables and their columns", .at = offsetof(wish, schema)},
 };
 
@@ -489,8 +489,7 @@ static const option_table command_options = {
         "--sqlite` has made. Nothing is changed. Also: percentile(x, 99), median(x), stddev(x),\n"
         "x REGEXP 'pattern'. docs/query.md has examples.",
     .notes = "Exit status: 0; 2 if the SQL is wrong or a file cannot be used.",
-    .all = all_options,
-    .count = PKI_COUNT_OF(all_options),
+    .options = {all_options, PKI_COUNT_OF(all_options)},
     .files = "json gz",
     .who = "",
     .sql = true,

@@ -468,11 +468,11 @@ static const option all_options[] = {
     {"-o", "TRACE",
      "where the trace goes (.gz: compressed). Without it an arena's trace is completed in its "
      "place; a cut trace is never overwritten unasked",
-     OPTION_FILE, parse_output, offsetof(wish, is.out),
+     PKI_OPTION_FILE, parse_output, offsetof(wish, is.out),
      .needs = "the name of a file (pk recover --help)"},
     {"--trace", "FILE",
      "the trace that the run wrote, if it lies neither beside the arena nor where the run had it",
-     OPTION_FILE, option_text, offsetof(wish, is.trace),
+     PKI_OPTION_FILE, option_text, offsetof(wish, is.trace),
      .needs = "the name of a file (pk recover --help)"},
 };
 
@@ -487,8 +487,7 @@ static const option_table command_options = {
         "                marked\n"
         "  a cut trace   (.gz too): kept up to its last whole line",
     .notes = "The arena is left where it is. Exit status: 0; 2 if FILE cannot be used.",
-    .all = all_options,
-    .count = PKI_COUNT_OF(all_options),
+    .options = {all_options, PKI_COUNT_OF(all_options)},
     .files = "arena json gz",
     .who = "recover: ",
     .operands = offsetof(wish, files),

@@ -42,35 +42,35 @@ static bool parse_share(void *to, const option_given *given)
 }
 
 static const option all_options[] = {
-    {"--top", "N", "show N regions (default {}; 0: all)", OPTION_WORD, parse_top,
+    {"--top", "N", "show N regions (default {}; 0: all)", PKI_OPTION_WORD, parse_top,
      offsetof(wish, top), .shown = PKI_REPORT_TOP},
     {"--threads", NULL, "also the regions of each thread; for a trace, from its events",
      .at = offsetof(wish, threads)},
     {"--tree", NULL, "also the call tree of a trace: calls, time and self time by path",
      .at = offsetof(wish, tree)},
-    {"--depth", "N", "levels of the call tree to show (default: all)", OPTION_WORD, option_number,
-     offsetof(wish, depth), .least = 1},
+    {"--depth", "N", "levels of the call tree to show (default: all)", PKI_OPTION_WORD,
+     option_number, offsetof(wish, depth), .least = 1},
     {"--min-share", "PERCENT", "share below which the call tree leaves a path out (default {})",
-     OPTION_WORD, parse_share, offsetof(wish, least), .shown = 1},
+     PKI_OPTION_WORD, parse_share, offsetof(wish, least), .shown = 1},
     {"--filter", "REGEX",
      "only regions and kernels whose names match (POSIX, extended); shares remain those of all",
-     OPTION_WORD, option_text, offsetof(wish, filter), .needs = "a pattern"},
+     PKI_OPTION_WORD, option_text, offsetof(wish, filter), .needs = "a pattern"},
     {"--width", "N",
      "columns per line, {} or more: further ones give room to names (default: the terminal's; "
      "{} where there is none)",
-     OPTION_WORD, option_number, offsetof(wish, width), .least = PKI_PAGE_WIDTH,
+     PKI_OPTION_WORD, option_number, offsetof(wish, width), .least = PKI_PAGE_WIDTH,
      .shown = PKI_PAGE_WIDTH},
     {"--json", NULL, "the report as JSON (docs/internals/report-format.md)",
      .at = offsetof(wish, json)},
     {"--html", "PAGE",
      "the report with charts, as one file for a browser; \"-\" is the standard output "
      "(docs/guide.md)",
-     OPTION_FILE, option_text, offsetof(wish, html), .needs = "a file"},
+     PKI_OPTION_FILE, option_text, offsetof(wish, html), .needs = "a file"},
     {"--against", "FILE",
      "compare with another run's report or trace: figures and regions side by side, instead of "
      "the report, or in the page",
-     OPTION_FILE, option_text, offsetof(wish, against), .needs = "a file"},
-    {"--steps", "A-B", "of a file of windows, only those with any of these steps", OPTION_WORD,
+     PKI_OPTION_FILE, option_text, offsetof(wish, against), .needs = "a file"},
+    {"--steps", "A-B", "of a file of windows, only those with any of these steps", PKI_OPTION_WORD,
      option_text, offsetof(wish, steps), .needs = "steps"},
 };
 
@@ -83,8 +83,7 @@ static const option_table command_options = {
         "the standard input. For a trace without a report in it, such as a killed run's, the\n"
         "report is made from its events.",
     .notes = "Exit status: 0; 2 if FILE cannot be used or an option is wrong.",
-    .all = all_options,
-    .count = PKI_COUNT_OF(all_options),
+    .options = {all_options, PKI_COUNT_OF(all_options)},
     .files = "json gz",
     .who = "",
     .operands = offsetof(wish, files),
