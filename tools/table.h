@@ -1,6 +1,7 @@
 /* tools/table.h - numbers for texts, for a command: there is memory, or the command ends. */
 #pragma once
 
+#include "base/map.h"
 #include "base/text.h"
 #include "memory.h"
 

@@ -2,12 +2,10 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "base/files.h"
-#include "base/memory.h"
 
 /* ---- bytes that came from outside, made fit for a file ---- */
 
@@ -245,63 +243,4 @@ void pki_arguments_read(char *out, size_t size)
     char text[COMMAND_MOST];
     size_t n = pki_small_file("/proc/self/cmdline", text, sizeof text);
     pki_arguments_show(text, n, out, size);
-}
-
-/* ---- numbers for texts ---- */
-
-#define FIRST_SLOTS 64u
-
-void pki_texts_finish(pki_texts *t)
-{
-    for (uint32_t i = 0; i < t->count; i++)
-        free(t->texts[i]);
-    free(t->texts);
-    free(t->slot);
-    *t = (pki_texts){0};
-}
-
-/* Where the text is, or where it would go. Files come from whoever made them, and the worst that
- * they can do is to make this slow. */
-static uint32_t slot_of(const pki_texts *t, const char *text)
-{
-    uint32_t place = pki_hash(text, strlen(text), 0) & (t->slots - 1);
-    while (t->slot[place] && strcmp(t->texts[t->slot[place] - 1], text) != 0)
-        place = (place + 1) & (t->slots - 1);
-    return place;
-}
-
-uint32_t pki_texts_find(const pki_texts *t, const char *text)
-{
-    if (t->slots == 0)
-        return PKI_TEXTS_NONE;
-    return t->slot[slot_of(t, text)] - 1;
-}
-
-static bool grow_slots(pki_texts *t)
-{
-    pki_texts bigger = *t;
-    bigger.slots = t->slots ? 2 * t->slots : FIRST_SLOTS;
-    bigger.slot = calloc(bigger.slots, sizeof *bigger.slot);
-    if (!bigger.slot)
-        return false;
-    for (uint32_t i = 0; i < t->count; i++)
-        bigger.slot[slot_of(&bigger, t->texts[i])] = i + 1;
-    free(t->slot);
-    *t = bigger;
-    return true;
-}
-
-uint32_t pki_texts_add(pki_texts *t, const char *text)
-{
-    uint32_t found = pki_texts_find(t, text);
-    if (found != PKI_TEXTS_NONE)
-        return found;
-    if ((2 * (t->count + 1) > t->slots && !grow_slots(t)) ||
-        !pki_array_fit(&t->texts, &t->text_room, t->count + (size_t)1, sizeof *t->texts))
-        return PKI_TEXTS_NONE;
-    t->texts[t->count] = strdup(text);
-    if (!t->texts[t->count])
-        return PKI_TEXTS_NONE;
-    t->slot[slot_of(t, text)] = t->count + 1;
-    return t->count++;
 }

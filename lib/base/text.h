@@ -45,25 +45,3 @@ void pki_arguments_read(char *out, size_t size);
 
 /* The same of arguments with a 0 behind each. */
 void pki_arguments_show(const char *arguments, size_t length, char *out, size_t size);
-
-/* ---- numbers for texts: the n-th different text gets n, from 0 ---- */
-
-#define PKI_TEXTS_NONE UINT32_MAX
-
-/* All zero: there are none. */
-typedef struct pki_texts {
-    uint32_t count;
-    char **texts; /* by number */
-    size_t text_room;
-    uint32_t slots; /* a power of two, or 0 */
-    uint32_t *slot; /* number + 1; 0 is free */
-} pki_texts;
-
-void pki_texts_finish(pki_texts *t);
-
-/* The text's number, PKI_TEXTS_NONE if it is not there. */
-uint32_t pki_texts_find(const pki_texts *t, const char *text);
-
-/* The same, new if need be (then it is t->count - 1). PKI_TEXTS_NONE without memory: nothing has
- * changed. */
-uint32_t pki_texts_add(pki_texts *t, const char *text);

@@ -9,6 +9,7 @@
 
 #include <pk/comm.h>
 
+#include "base/map.h"
 #include "base/memory.h"
 #include "comm/model/communicator.h"
 #include "out/file.h"
@@ -369,11 +370,10 @@ typedef struct edge {
 typedef struct edges {
     edge **all;
     size_t count, room;
-    uint32_t *table; /* place + 1, by a and b */
+    pki_map map; /* by a and b */
 } edges;
 
 #define EDGES_MOST 2048 /* 48 MiB: each clock with the first one, and some more */
-#define TABLE 8192
 
 /* What one collective says of each clock: when the last of its ranks began, the first ended. */
 typedef struct extremes {
@@ -388,38 +388,44 @@ typedef struct finding {
     bool failed;  /* without memory */
 } finding;
 
-static edge *make_edge(finding *f, uint32_t a, uint32_t b, size_t slot)
+static uint32_t hash_of(const edge *e)
+{
+    return pki_map_hash(e->a, e->b);
+}
+
+static bool is_edge(const void *all, uint32_t number, const void *sought)
+{
+    const edge *there = ((edge *const *)all)[number], *e = sought;
+    return there->a == e->a && there->b == e->b;
+}
+
+static edge *make_edge(finding *f, uint32_t a, uint32_t b)
 {
     edges *e = f->edges;
     if (e->count == EDGES_MOST || f->failed)
         return NULL;
     const pki_clock *one = &f->clocks->all[a], *other = &f->clocks->all[b];
-    edge *made = calloc(1, sizeof *made);
-    if (!made || !pki_array_fit(&e->all, &e->room, e->count + 1, sizeof *e->all)) {
+    edge *made = calloc(1, sizeof *made), is = {.a = a, .b = b};
+    if (!made || !pki_array_fit(&e->all, &e->room, e->count + 1, sizeof *e->all) ||
+        !pki_map_put(&e->map, hash_of(&is), (uint32_t)e->count)) {
         free(made);
         f->failed = true;
         return NULL;
     }
-    made->a = a;
-    made->b = b;
+    *made = is;
     made->about = other->real_offset - one->real_offset;
     made->found.span = (double)(other->last - other->first);
     e->all[e->count++] = made;
-    e->table[slot] = (uint32_t)e->count;
     return made;
 }
 
 /* a < b; NULL: there are too many, or there is no memory. */
 static edge *edge_of(finding *f, uint32_t a, uint32_t b)
 {
-    edges *e = f->edges;
-    size_t slot = ((size_t)a * 40503 + b) % TABLE;
-    for (; e->table[slot]; slot = (slot + 1) % TABLE) {
-        edge *it = e->all[e->table[slot] - 1];
-        if (it->a == a && it->b == b)
-            return it;
-    }
-    return make_edge(f, a, b, slot);
+    const edges *e = f->edges;
+    const edge is = {.a = a, .b = b};
+    uint32_t at = pki_map_find(&e->map, hash_of(&is), is_edge, e->all, &is);
+    return at == PKI_MAP_NONE ? make_edge(f, a, b) : e->all[at];
 }
 
 static uint32_t clock_of(const finding *f, const pki_joint *o)
@@ -523,8 +529,8 @@ static void add_group(void *user, pki_joint *all, size_t count)
 static bool find_edges(edges *e, const pki_clocks *c, pki_joints *o)
 {
     finding f = {.edges = e, .clocks = c, .of = pki_array_zeroed(c->count, sizeof *f.of)};
-    *e = (edges){.table = calloc(TABLE, sizeof *e->table)};
-    f.failed = !f.of || !e->table;
+    *e = (edges){0};
+    f.failed = !f.of;
     bool found = !f.failed && pki_joints_each(o, add_group, &f);
     free(f.of);
     if (f.failed)
@@ -537,7 +543,7 @@ static void free_edges(edges *e)
     for (size_t i = 0; i < e->count; i++)
         free(e->all[i]);
     free(e->all);
-    free(e->table);
+    pki_map_finish(&e->map);
 }
 
 /* ---- which there are ---- */

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/map.h"
 #include "base/text.h"
 #include "core/seats.h"
 #include "measure/summary.h"

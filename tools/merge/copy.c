@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "comm/model/communicator.h"
 #include "memory.h"
@@ -19,35 +20,20 @@ static uint64_t copy_free_ids(const merge_sources *s);
 
 /* ---- processes of a merged trace have numbers of their own ---- */
 
-#define FIRST_ROOM 256
 #define FIRST_NEW                                                                                  \
     1000000000 /* no kernel gives such numbers; below 2^31, where perfkit's devices begin */
 
-static size_t slot_of(const pids *p, uint32_t process, uint64_t pid)
+static bool is_pid(const void *all, uint32_t number, const void *sought)
 {
-    uint64_t hash = (pid * UINT64_C(0x9E3779B97F4A7C15)) ^ (process * UINT64_C(0xC2B2AE3D27D4EB4F));
-    size_t i = (size_t)(hash >> 20) & (p->room - 1);
-    while (p->table[i].process && !(p->table[i].process == process && p->table[i].pid == pid))
-        i = (i + 1) & (p->room - 1);
-    return i;
-}
-
-static void grow(pids *p)
-{
-    pids wider = {.room = p->room ? 2 * p->room : FIRST_ROOM, .count = p->count, .next = p->next};
-    wider.table = memory_zeroed(wider.room, sizeof *wider.table);
-    for (size_t i = 0; i < p->room; i++)
-        if (p->table[i].process)
-            wider.table[slot_of(&wider, p->table[i].process, p->table[i].pid)] = p->table[i];
-    free(p->table);
-    *p = wider;
+    const pid_entry *there = (const pid_entry *)all + number, *e = sought;
+    return there->process == e->process && there->pid == e->pid;
 }
 
 /* Rare: once for each process. */
 static bool is_used(const pids *p, uint64_t number)
 {
-    for (size_t i = 0; i < p->room; i++)
-        if (p->table[i].process && p->table[i].becomes == number)
+    for (size_t i = 0; i < p->count; i++)
+        if (p->all[i].becomes == number)
             return true;
     return false;
 }
@@ -65,32 +51,36 @@ static uint32_t number_for(pids *p, uint64_t pid)
 static uint32_t ordinal_of(const pids *p, uint32_t process)
 {
     uint32_t n = 0;
-    for (size_t i = 0; i < p->room; i++)
-        n += p->table[i].process == process;
+    for (size_t i = 0; i < p->count; i++)
+        n += p->all[i].process == process;
     return n;
 }
 
-/* What this process's number becomes: itself if nobody else had it before. */
+/* What this process's number becomes: itself if nobody else had it before. Good until the next
+ * call. */
 static const pid_entry *pids_of(pids *p, uint32_t process, uint64_t pid)
 {
-    process++;
-    if (p->last && p->last->process == process && p->last->pid == pid)
-        return p->last;
-    if (2 * (p->count + 1) > p->room)
-        grow(p);
-    pid_entry *e = &p->table[slot_of(p, process, pid)];
-    if (!e->process) {
-        pid_entry made = {process, ordinal_of(p, process), pid, number_for(p, pid)};
-        *e = made;
-        p->count++;
+    pid_entry e = {.process = process, .pid = pid};
+    if (p->count && is_pid(p->all, (uint32_t)p->last, &e))
+        return &p->all[p->last];
+    uint32_t hash = pki_map_hash(pid, process),
+             at = pki_map_find(&p->map, hash, is_pid, p->all, &e);
+    if (at == PKI_MAP_NONE) {
+        at = (uint32_t)p->count;
+        memory_needed(pki_array_fit(&p->all, &p->room, p->count + 1, sizeof e) &&
+                      pki_map_put(&p->map, hash, at));
+        e.place = ordinal_of(p, process);
+        e.becomes = number_for(p, pid);
+        p->all[p->count++] = e;
     }
-    p->last = e;
-    return e;
+    p->last = at;
+    return &p->all[at];
 }
 
 static void pids_free(pids *p)
 {
-    free(p->table);
+    free(p->all);
+    pki_map_finish(&p->map);
 }
 
 /* ---- what stands before the events of a merged trace ---- */
@@ -474,33 +464,22 @@ static bool put_sort_index(merge_copy *c, const merge_source *s, const pid_entry
 
 /* ---- which events ---- */
 
-static size_t arrow_slot(const uint64_t *table, size_t room, uint64_t id)
+static bool is_arrow(const void *begun, uint32_t number, const void *sought)
 {
-    size_t i = (size_t)(id * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (room - 1);
-    while (table[i] && table[i] != id + 1)
-        i = (i + 1) & (room - 1);
-    return i;
+    return ((const uint64_t *)begun)[number] == *(const uint64_t *)sought;
 }
 
 static bool has_begun(const merge_copy *c, uint64_t id)
 {
-    return c->begun_room && c->begun[arrow_slot(c->begun, c->begun_room, id)];
+    return pki_map_find(&c->begun_map, pki_map_hash(id, 0), is_arrow, c->begun, &id) !=
+           PKI_MAP_NONE;
 }
 
 static void note_begun(merge_copy *c, uint64_t id)
 {
-    if (2 * (c->begun_count + 1) > c->begun_room) {
-        size_t room = c->begun_room ? 2 * c->begun_room : 1024;
-        uint64_t *wider = memory_zeroed(room, sizeof *wider);
-        for (size_t i = 0; i < c->begun_room; i++)
-            if (c->begun[i])
-                wider[arrow_slot(wider, room, c->begun[i] - 1)] = c->begun[i];
-        free(c->begun);
-        c->begun = wider;
-        c->begun_room = room;
-    }
-    c->begun[arrow_slot(c->begun, c->begun_room, id)] = id + 1;
-    c->begun_count++;
+    memory_needed(pki_array_fit(&c->begun, &c->begun_room, c->begun_count + 1, sizeof *c->begun) &&
+                  pki_map_put(&c->begun_map, pki_map_hash(id, 0), (uint32_t)c->begun_count));
+    c->begun[c->begun_count++] = id;
 }
 
 /* An end without its beginning is an error to some viewers. */
@@ -593,6 +572,7 @@ static bool copy_event(void *user, const merge_source *s, line l, const fields *
 
 static void forget_begun(merge_copy *c)
 {
+    pki_map_finish(&c->begun_map);
     free(c->begun);
     c->begun = NULL;
     c->begun_count = c->begun_room = 0;

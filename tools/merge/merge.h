@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/map.h"
 #include "command.h"
 #include "complaint.h"
 #include "job/clocks.h"
@@ -142,16 +143,17 @@ bool source_read_events(merge_source *s, bool lengths, source_visit *visit, void
 /* Two of different nodes or containers may have the same. */
 
 typedef struct pid_entry {
-    uint32_t process; /* merge_source.process + 1; 0: free */
+    uint32_t process; /* merge_source.process */
     uint32_t place;   /* among the process's own: its main one is 0 */
     uint64_t pid;
     uint32_t becomes;
 } pid_entry;
 
 typedef struct pids {
-    pid_entry *table, *last; /* the one asked for last */
-    size_t count, room;
-    uint32_t next; /* number for who cannot keep its own */
+    pki_map map;
+    pid_entry *all;
+    size_t count, room, last; /* the one asked for last */
+    uint32_t next;            /* number for who cannot keep its own */
 } pids;
 
 /* ---- what stands before the events of a merged trace ---- */
@@ -218,7 +220,8 @@ typedef struct merge_copy {
     uint64_t events, left_out, without_time;
     size_t damaged; /* files */
     /* Ids of arrows whose beginning lies in the window; those of its source alone. */
-    uint64_t *begun; /* 0: free */
+    pki_map begun_map;
+    uint64_t *begun;
     size_t begun_count, begun_room;
 } merge_copy;
 

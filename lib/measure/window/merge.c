@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/map.h"
 #include "base/memory.h"
 #include "core/names.h"
 #include "measure/fold/fold.h"
@@ -98,73 +99,6 @@ static void pki_counts_add(pk_counts *into, const pk_counts *more)
     for (size_t i = 0; i < WORDS; i++)
         (&into->begun)[i] += (&more->begun)[i];
     into->memory_bytes = more->memory_bytes;
-}
-
-/* ---- numbers for names of a kind, in the order in which they come ---- */
-
-/* FNV-1a */
-static uint32_t hash_of(const char *name, uint32_t kind)
-{
-    uint32_t hash = 2166136261u ^ kind;
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * 16777619u;
-    return hash;
-}
-
-/* Where it stands, or would. */
-static size_t slot_of(const pki_named *n, const char *name, uint32_t kind)
-{
-    size_t at = hash_of(name, kind) & (n->places - 1);
-    while (n->numbers[at]) {
-        const pki_named_name *there = &n->names[n->numbers[at] - 1];
-        if (there->kind == kind && strcmp(there->name, name) == 0)
-            break;
-        at = (at + 1) & (n->places - 1);
-    }
-    return at;
-}
-
-static bool grow(pki_named *n)
-{
-    pki_named larger = *n;
-    if (2 * (n->count + 1) <= n->places)
-        return true;
-    larger.places = n->places ? 2 * n->places : 64;
-    larger.numbers = calloc(larger.places, sizeof *larger.numbers);
-    if (!larger.numbers)
-        return false;
-    for (size_t i = 0; i < n->count; i++)
-        larger.numbers[slot_of(&larger, n->names[i].name, n->names[i].kind)] = (uint32_t)i + 1;
-    free(n->numbers);
-    *n = larger;
-    return true;
-}
-
-/* Its number, a new one if need be. UINT32_MAX without memory. */
-static uint32_t pki_named_find(pki_named *n, const char *name, uint32_t kind)
-{
-    if (!grow(n))
-        return UINT32_MAX;
-    size_t at = slot_of(n, name, kind);
-    if (n->numbers[at])
-        return n->numbers[at] - 1;
-    if (!pki_array_fit(&n->names, &n->room, n->count + 1, sizeof *n->names))
-        return UINT32_MAX;
-    char *copy = strdup(name);
-    if (!copy)
-        return UINT32_MAX;
-    n->names[n->count] = (pki_named_name){copy, kind};
-    n->numbers[at] = (uint32_t)++n->count;
-    return (uint32_t)n->count - 1;
-}
-
-static void pki_named_finish(pki_named *n)
-{
-    for (size_t i = 0; i < n->count; i++)
-        free(n->names[i].name);
-    free(n->names);
-    free(n->numbers);
-    *n = (pki_named){0};
 }
 
 /* ---- the steps' operations of a window, and of windows together ---- */
@@ -633,7 +567,8 @@ struct pki_windows {
     uint64_t first, last; /* windows */
     uint64_t start, end;
     bool ended;
-    pki_named region_names, counter_names;
+    pki_texts region_names; /* behind a letter for their kinds */
+    pki_texts counter_names;
     size_t region_room, counter_room;
     region *regions;
     counter *counters;
@@ -676,8 +611,8 @@ void pki_windows_destroy(pki_windows *w)
     }
     free(w->regions);
     free(w->counters);
-    pki_named_finish(&w->region_names);
-    pki_named_finish(&w->counter_names);
+    pki_texts_finish(&w->region_names);
+    pki_texts_finish(&w->counter_names);
     pki_steps_destroy(w->steps);
     pki_course_finish(&w->course);
     pki_shape_finish(&pki_utilisation_shape, &w->peak);
@@ -710,6 +645,16 @@ static const char *objection(const pki_windows *all, pki_window *w)
 
 /* ---- adding ---- */
 
+static uint32_t number_of(pki_texts *names, uint32_t kind, const char *name)
+{
+    char *key;
+    if (asprintf(&key, "%c%s", (int)(1 + kind % 255), name) < 0)
+        return PKI_TEXTS_NONE;
+    uint32_t at = pki_texts_add(names, key);
+    free(key);
+    return at;
+}
+
 /* The region's own number, among those of all windows. UINT32_MAX without memory. There is room for
  * it before it has a number. */
 static uint32_t add_region(pki_windows *all, const pki_window_region *row)
@@ -717,7 +662,7 @@ static uint32_t add_region(pki_windows *all, const pki_window_region *row)
     if (!pki_array_fit(&all->regions, &all->region_room, all->region_names.count + 1,
                        sizeof *all->regions))
         return UINT32_MAX;
-    uint32_t at = pki_named_find(&all->region_names, row->name, row->kind);
+    uint32_t at = number_of(&all->region_names, row->kind, row->name);
     if (at == UINT32_MAX)
         return UINT32_MAX;
     region *r = &all->regions[at];
@@ -736,7 +681,7 @@ static bool add_counter(pki_windows *all, const pki_window *w, const pki_window_
     if (!pki_array_fit(&all->counters, &all->counter_room, all->counter_names.count + 1,
                        sizeof *all->counters))
         return false;
-    uint32_t at = pki_named_find(&all->counter_names, row->name, 0);
+    uint32_t at = pki_texts_add(&all->counter_names, row->name);
     if (at == UINT32_MAX)
         return false;
     counter *c = &all->counters[at];
@@ -873,7 +818,7 @@ static bool fill_regions(pki_windows *all, pki_summary *out)
         if (r->sum.count == 0 && !all->light)
             continue;
         pki_region_row *row = &out->regions[out->region_count++];
-        *row = (pki_region_row){.name = strdup(all->region_names.names[i].name),
+        *row = (pki_region_row){.name = strdup(all->region_names.texts[i] + 1),
                                 .kind = r->kind,
                                 .time = pki_window_sum_dist(&r->sum, &all->stats),
                                 .self = r->self,
@@ -897,7 +842,7 @@ static bool fill_counters(const pki_windows *all, pki_summary *out)
     for (size_t i = 0; out->counters && i < count; i++) {
         const counter *c = &all->counters[i];
         pki_counter_row *row = &out->counters[out->counter_count++];
-        *row = (pki_counter_row){.name = strdup(all->counter_names.names[i].name),
+        *row = (pki_counter_row){.name = strdup(all->counter_names.texts[i]),
                                  .unit = strdup(c->unit),
                                  .value = pki_tally_dist(&c->values),
                                  .last = c->last};
@@ -939,7 +884,7 @@ static bool move_run(pki_windows *all, pki_summary *out)
 static const char *name_of(void *user, uint32_t id)
 {
     const pki_windows *all = user;
-    return id < all->region_names.count ? all->region_names.names[id].name : NULL;
+    return id < all->region_names.count ? all->region_names.texts[id] + 1 : NULL;
 }
 
 bool pki_windows_summary(pki_windows *all, pki_summary *out)

@@ -8,21 +8,6 @@
 #include "measure/fold/fold.h"
 #include "measure/window/window.h"
 
-/* ---- numbers for names of a kind, in the order in which they come ---- */
-
-typedef struct pki_named_name {
-    char *name;
-    uint32_t kind;
-} pki_named_name;
-
-/* All zero is empty. */
-typedef struct pki_named {
-    size_t count, room;
-    pki_named_name *names; /* by number */
-    size_t places;         /* of the hash table, a power of two */
-    uint32_t *numbers;     /* from 1; 0: a free place */
-} pki_named;
-
 /* ---- the steps' operations of a window, and of windows together ---- */
 
 /* Of a window whose exact figures are there: the sums, without a peak. */
