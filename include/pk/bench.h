@@ -25,8 +25,8 @@
  * thousandth of it. What they certainly cost beside the work is subtracted and stated. Samples are
  * taken until the confidence interval of their median is narrow enough, within bounds of time and
  * number (all are options). All samples are kept, but for a GPU's at another clock. The benchmarks
- * of a program take turns, in an order drawn anew each round, so a change on the machine changes
- * all of them alike. docs/internals/bench.md says how exact this is, and what the files hold.
+ * of a program alternate, in an order drawn anew each round, so a change on the machine changes all
+ * of them alike. docs/internals/bench.md says how exact this is, and what the files hold.
  *
  * On a GPU (PK_BENCH_CLOCK_GPU; the body launches into options->stream and does not wait). The
  * stream is held back while a sample's launches are queued (cuStreamWaitValue32 on a word of host

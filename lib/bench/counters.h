@@ -85,7 +85,7 @@ _Static_assert(PKI_BENCH_COUNTERS == PKI_PERF_EVENTS, "those of pki_perf_hardwar
 
 typedef struct pki_bench_counters {
     pki_perf_group event[PKI_BENCH_COUNTERS]; /* one in each: where the processor has too few
-                                                 counters, they take turns; none: not counted */
+                                                 counters, they alternate; none: not counted */
 } pki_bench_counters;
 
 /* What was counted; negative: it could not be. */

@@ -184,8 +184,8 @@ static const pki_option options[] = {
     {"--unqueued", NULL, "a GPU's launches run as they come", ONE(over.unqueued)},
     {"--hardware", NULL, "count instructions, cycles and misses, too", ONE(over.hardware)},
     {"--allocations", NULL, "count allocations, too", ONE(over.allocations)},
-    {"--alone", NULL, "one benchmark after the other, not in turns", FLAG(alone)},
-    {"--seed", "N", "of the order of turns and of the bootstrap (1)", COUNT64(over.seed)},
+    {"--alone", NULL, "one benchmark after the other, not in alternation", FLAG(alone)},
+    {"--seed", "N", "of the order of rounds and of the bootstrap (1)", COUNT64(over.seed)},
     {"--json", "FILE", "every sample, in Google Benchmark's schema", TEXT(files[PKI_BENCH_JSON])},
     {"--csv", "FILE", "a line per benchmark", TEXT(files[PKI_BENCH_CSV])},
     {"--markdown", "FILE", "a table for a pull request", TEXT(files[PKI_BENCH_MARKDOWN])},
@@ -247,13 +247,14 @@ bool pki_bench_args_parse(pki_bench_args *args, int argc, char **argv)
 
 void pki_bench_args_help(const char *program, FILE *file)
 {
-    fprintf(file,
-            "usage: %s [OPTION ...]\n"
-            "\n"
-            "Measures the benchmarks of this program in turns and says how far each figure can be\n"
-            "trusted. An option wins over what a benchmark asks for itself.\n"
-            "\n",
-            program);
+    fprintf(
+        file,
+        "usage: %s [OPTION ...]\n"
+        "\n"
+        "Measures this program's benchmarks in alternation and says how far each figure can be\n"
+        "trusted. An option wins over what a benchmark asks for itself.\n"
+        "\n",
+        program);
     pki_options_print(&list, file);
     fputs("\n"
           "Exit status: 0; 1 if a benchmark failed; 2 if arguments or files are unusable.\n",

@@ -587,7 +587,7 @@ void pk_bench_close_(pki_bench_handle *handle)
     free(handle);
 }
 
-/* ---- several benchmarks measured in turns ---- */
+/* ---- several benchmarks measured in alternation ---- */
 
 #define PKI_BENCH_TURN 5000000u /* ns of a benchmark's turn, one sample at least */
 #define PKI_BENCH_SETTLE                                                                           \

@@ -22,7 +22,7 @@
  * within the precision that is wanted, and has no more iterations than its queue takes
  * (bench/queue.h).
  *
- * Stop: after each turn, when a tenth more samples are there than at the last look. The interval is
+ * Stop: after each round, when a tenth more samples are there than at the last look. The interval is
  * the sign test's, widened where neighbours depend on each other; the one that is reported at the
  * end is the bootstrap's. */
 
@@ -41,7 +41,7 @@ typedef struct pki_bench_team pki_bench_team;
 /* Inside the job, once per thread and run: returns when all have come here. */
 void pki_bench_team_meet(pki_bench_team *team);
 
-/* ---- several benchmarks measured in turns ---- */
+/* ---- several benchmarks measured in alternation ---- */
 
 /* What is going on, for whoever shows it: c is NULL when all is done. */
 typedef void pki_bench_progress(void *user, const pki_bench_case *c, size_t done, size_t count);

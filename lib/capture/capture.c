@@ -46,7 +46,7 @@ static uint32_t lower_bound(const pki_like_steps *like, uint64_t ns)
 
 static void drop_oldest(pki_like_steps *like)
 {
-    uint32_t at = lower_bound(like, like->turns[like->oldest]);
+    uint32_t at = lower_bound(like, like->in_order[like->oldest]);
     like->count--;
     memmove(&like->sorted[at], &like->sorted[at + 1], (like->count - at) * sizeof *like->sorted);
 }
@@ -59,7 +59,7 @@ void pki_like_add(pki_like_steps *like, uint64_t ns)
     memmove(&like->sorted[at + 1], &like->sorted[at], (like->count - at) * sizeof *like->sorted);
     like->sorted[at] = ns;
     like->count++;
-    like->turns[like->oldest] = ns;
+    like->in_order[like->oldest] = ns;
     like->oldest = (like->oldest + 1) % PKI_LIKE_STEPS;
 }
 
@@ -373,7 +373,7 @@ static unsigned choose_ranges(pki_chooser *ch, uint64_t number, pki_wish *wishes
     return n;
 }
 
-/* Of a step that is missing the next one takes the turn. */
+/* Of a step that is missing the next one takes its place. */
 static unsigned choose_every(const pki_chooser *ch, uint64_t number, pki_wish *wish)
 {
     uint64_t every = ch->clauses.every;
@@ -385,24 +385,24 @@ static unsigned choose_every(const pki_chooser *ch, uint64_t number, pki_wish *w
 }
 
 /* Where a step lies in its cycle; false: in none. */
-static bool find_in_cycle(const pki_cycle *c, uint64_t number, uint64_t *turn, uint64_t *at)
+static bool find_in_cycle(const pki_cycle *c, uint64_t number, uint64_t *pass, uint64_t *at)
 {
     uint64_t length = c->wait + c->warmup + c->active;
     if (!c->active || number < c->skip)
         return false;
-    *turn = (number - c->skip) / length;
+    *pass = (number - c->skip) / length;
     *at = (number - c->skip) % length;
-    return c->repeat == 0 || *turn < c->repeat;
+    return c->repeat == 0 || *pass < c->repeat;
 }
 
-static uint64_t active_begin(const pki_cycle *c, uint64_t turn)
+static uint64_t active_begin(const pki_cycle *c, uint64_t pass)
 {
-    return c->skip + turn * (c->wait + c->warmup + c->active) + c->wait + c->warmup;
+    return c->skip + pass * (c->wait + c->warmup + c->active) + c->wait + c->warmup;
 }
 
-static unsigned wish_for_turn(const pki_cycle *c, uint64_t turn, pki_wish *wish)
+static unsigned wish_for_pass(const pki_cycle *c, uint64_t pass, pki_wish *wish)
 {
-    uint64_t first = active_begin(c, turn);
+    uint64_t first = active_begin(c, pass);
     *wish = (pki_wish){.first = first,
                        .last = first + c->active - 1,
                        .reason = PKI_CAPTURE_CYCLE,
@@ -410,18 +410,18 @@ static unsigned wish_for_turn(const pki_cycle *c, uint64_t turn, pki_wish *wish)
     return 1;
 }
 
-/* The last step of a turn, or the first one behind it if that is missing. */
+/* The last step of a pass, or the first one behind it if that is missing. */
 static unsigned choose_cycle(const pki_chooser *ch, uint64_t number, pki_wish *wish)
 {
     const pki_cycle *c = &ch->clauses.cycle;
     uint64_t length = c->wait + c->warmup + c->active;
     if (!c->active || number + 1 < c->skip + length)
         return 0;
-    uint64_t over = (number + 1 - c->skip) / length; /* turns that are */
+    uint64_t over = (number + 1 - c->skip) / length; /* passes that are */
     uint64_t before = ch->next > c->skip ? (ch->next - c->skip) / length : 0;
     if (over == before || (c->repeat && before >= c->repeat))
         return 0;
-    return wish_for_turn(c, c->repeat ? PKI_MIN(over, c->repeat) - 1 : over - 1, wish);
+    return wish_for_pass(c, c->repeat ? PKI_MIN(over, c->repeat) - 1 : over - 1, wish);
 }
 
 unsigned pki_choose(pki_chooser *ch, uint64_t number, uint32_t kind, uint64_t ns,
@@ -437,7 +437,7 @@ unsigned pki_choose(pki_chooser *ch, uint64_t number, uint32_t kind, uint64_t ns
 
 unsigned pki_choose_at_end(pki_chooser *ch, pki_wish wishes[PKI_WISHES_MOST])
 {
-    uint64_t turn, at;
+    uint64_t pass, at;
     unsigned n = 0;
     const pki_cycle *c = &ch->clauses.cycle;
     for (uint32_t i = 0; i < ch->clauses.range_count; i++) {
@@ -450,8 +450,8 @@ unsigned pki_choose_at_end(pki_chooser *ch, pki_wish wishes[PKI_WISHES_MOST])
                                  .worth = PKI_WORTH_ASKED,
                                  .cut = true};
     }
-    if (find_in_cycle(c, ch->next, &turn, &at) && ch->next > active_begin(c, turn)) {
-        wish_for_turn(c, turn, &wishes[n]);
+    if (find_in_cycle(c, ch->next, &pass, &at) && ch->next > active_begin(c, pass)) {
+        wish_for_pass(c, pass, &wishes[n]);
         wishes[n].last = ch->next - 1;
         wishes[n++].cut = true;
     }
@@ -460,28 +460,28 @@ unsigned pki_choose_at_end(pki_chooser *ch, pki_wish wishes[PKI_WISHES_MOST])
 
 /* ---- what is to come ---- */
 
-/* Of the turns whose active steps begin no later than the last of these: the latest one. */
+/* Of the passes whose active steps begin no later than the last of these: the latest one. */
 static bool is_active_within(const pki_cycle *c, uint64_t first, uint64_t last)
 {
     if (!c->active || last < active_begin(c, 0))
         return false;
-    uint64_t turn = (last - active_begin(c, 0)) / (c->wait + c->warmup + c->active);
+    uint64_t pass = (last - active_begin(c, 0)) / (c->wait + c->warmup + c->active);
     if (c->repeat)
-        turn = PKI_MIN(turn, c->repeat - 1);
-    return active_begin(c, turn) + c->active > first;
+        pass = PKI_MIN(pass, c->repeat - 1);
+    return active_begin(c, pass) + c->active > first;
 }
 
 /* A slow step is foreseen by nobody. */
 bool pki_choose_foresees(const pki_chooser *ch, uint64_t first, uint64_t last)
 {
     const pki_clauses *c = &ch->clauses;
-    uint64_t turn, at = 0;
+    uint64_t pass, at = 0;
     for (uint32_t i = 0; i < c->range_count; i++)
         if (last >= c->ranges[i].first && first <= c->ranges[i].last)
             return true;
     if (c->every && last / c->every > (first ? (first - 1) / c->every : 0))
         return true;
-    bool warm = find_in_cycle(&c->cycle, first, &turn, &at) && at >= c->cycle.wait;
+    bool warm = find_in_cycle(&c->cycle, first, &pass, &at) && at >= c->cycle.wait;
     return warm || is_active_within(&c->cycle, first, last);
 }
 

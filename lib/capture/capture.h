@@ -13,9 +13,9 @@
 
 typedef struct pki_like_steps {
     uint32_t kind;
-    uint32_t count;                 /* of those in the window */
-    uint32_t oldest;                /* place of the oldest in `turns` */
-    uint64_t turns[PKI_LIKE_STEPS]; /* in the order in which they came */
+    uint32_t count;                    /* of those in the window */
+    uint32_t oldest;                   /* place of the oldest in `in_order` */
+    uint64_t in_order[PKI_LIKE_STEPS]; /* as they came */
     uint64_t sorted[PKI_LIKE_STEPS];
 } pki_like_steps;
 
@@ -113,7 +113,7 @@ static inline bool pki_capture_is_of_now(pki_capture_reason reason)
 }
 
 /* Within the hour's budget those of more worth win: of slow steps their ratio to the median, of
- * those by turn 1, of those that somebody has asked for more than any step's. */
+ * those at intervals 1, of those that somebody has asked for more than any step's. */
 #define PKI_WORTH_TURN 1.0
 #define PKI_WORTH_ASKED 1e9
 

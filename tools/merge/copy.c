@@ -487,9 +487,9 @@ static bool is_inside(merge_copy *c, const merge_source *s, line l, const fields
 {
     uint64_t from = pki_clocks_axis(c->clocks, &s->when, f->start), id = 0;
     uint64_t to = f->length ? pki_clocks_axis(c->clocks, &s->when, f->start + f->length) : from;
-    if (!c->window.limited)
+    if (!c->range.limited)
         return true;
-    bool inside = to >= c->window.from && from <= c->window.to;
+    bool inside = to >= c->range.from && from <= c->range.to;
     if (!f->id.length || !field_integer(l, f->id, &id))
         return inside;
     if (f->phase == 'f' || f->phase == 't' || f->phase == 'e')
@@ -582,7 +582,7 @@ static void forget_begun(merge_copy *c)
 bool copy_source(merge_copy *c, merge_source *s)
 {
     complaint trouble = {""};
-    bool lengths = c->window.limited || c->clocks->count > 1;
+    bool lengths = c->range.limited || c->clocks->count > 1;
     forget_begun(c);
     if (c->collector)
         collector_new_file(c->collector);

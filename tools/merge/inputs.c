@@ -138,7 +138,7 @@ static bool scan_event(void *user, const merge_source *s, line l, const fields *
 }
 
 /* From the first rank's beginning of them to the last one's end. */
-static bool find_window(const look *k, const pki_clocks *c, merge_window *w, complaint *why)
+static bool find_range(const look *k, const pki_clocks *c, merge_range *w, complaint *why)
 {
     bool any = false;
     for (size_t i = 0; i < k->sources->count; i++) {
@@ -165,7 +165,7 @@ static bool read_all(look *k, merge_sources *s)
     return true;
 }
 
-bool prescan(merge_sources *s, pki_clocks *c, const merge_steps *steps, merge_window *window,
+bool prescan(merge_sources *s, pki_clocks *c, const merge_steps *steps, merge_range *range,
              const char *beside, complaint *why)
 {
     bool several = c->count > 1;
@@ -177,7 +177,7 @@ bool prescan(merge_sources *s, pki_clocks *c, const merge_steps *steps, merge_wi
     collector_open(&from, found);
     look k = {s, steps, memory_zeroed(s->count, sizeof *k.spans), several ? &from : NULL, why};
     bool done = read_all(&k, s) && (!several || joints_stored(pki_clocks_fit(c, found), why)) &&
-                (!steps->limited || find_window(&k, c, window, why));
+                (!steps->limited || find_range(&k, c, range, why));
     collector_close(&from);
     pki_joints_destroy(found);
     free(k.spans);
@@ -247,20 +247,20 @@ static bool parse_seconds(merge_wish *w, const option_given *given, uint64_t *ns
     if (!any || *s)
         return option_refuse(given, "seconds since the beginning: 1.5");
     *ns = whole * 1000000000 + part;
-    w->window.limited = true;
+    w->range.limited = true;
     return true;
 }
 
 bool parse_from(void *wish, const option_given *given)
 {
     merge_wish *w = wish;
-    return parse_seconds(w, given, &w->window.from);
+    return parse_seconds(w, given, &w->range.from);
 }
 
 bool parse_to(void *wish, const option_given *given)
 {
     merge_wish *w = wish;
-    return parse_seconds(w, given, &w->window.to);
+    return parse_seconds(w, given, &w->range.to);
 }
 
 static bool is_wanted(const merge_wish *w, int32_t rank)

@@ -576,8 +576,8 @@ static void print_merged(const merge_outcome *t)
     const merge_copy *c = t->copy;
     printf("%s: %zu trace%s, %llu events", t->out, c->sources->count, ending(c->sources->count),
            (number)c->events);
-    if (c->window.limited)
-        printf("; %llu outside the window", (number)c->left_out);
+    if (c->range.limited)
+        printf("; %llu outside the range", (number)c->left_out);
     printf("\n");
     print_rank_counts(c->sources);
     print_clocks(c->clocks);
@@ -678,9 +678,9 @@ static bool write_merged(merge_copy *c, merge_sources *s, const char *path, merg
 
 static bool merge(const merge_wish *w, merge_sources *s, pki_clocks *clocks, complaint *why)
 {
-    merge_copy c = {.sources = s, .clocks = clocks, .window = w->window, .why = why};
+    merge_copy c = {.sources = s, .clocks = clocks, .range = w->range, .why = why};
     merge_outcome outcome = {.out = w->out, .copy = &c};
-    if (!prescan(s, clocks, &w->steps, &c.window, w->out, why))
+    if (!prescan(s, clocks, &w->steps, &c.range, w->out, why))
         return false;
     if (w->manifest)
         return manifest_write(w->out, s, clocks, why) && print_manifest(w->out, s, clocks);
@@ -699,17 +699,17 @@ static bool is_possible(const merge_wish *w)
         return complain("merge needs traces (pk merge --help)"), false;
     if (!w->out)
         return complain("merge needs -o and the name of a file (pk merge --help)"), false;
-    if (w->manifest && (w->window.limited || w->steps.limited))
+    if (w->manifest && (w->range.limited || w->steps.limited))
         return complain("merge: --manifest leaves the files as they are: no --steps, --from, --to"),
                false;
-    if (w->steps.limited && w->window.limited)
+    if (w->steps.limited && w->range.limited)
         return complain("merge: --steps, or --from and --to"), false;
     return output_check(w->out, OUTPUT_FILE, &why) || (complain("%s", why.text), false);
 }
 
 int command_merge(int argc, char **argv)
 {
-    merge_wish w = {.window.to = UINT64_MAX};
+    merge_wish w = {.range.to = UINT64_MAX};
     merge_sources sources = {0};
     pki_clocks clocks = {0};
     complaint why = {""};

@@ -204,22 +204,22 @@ bool collector_add(collector *c, uint32_t of, line l, const fields *f, uint32_t 
 
 /* ---- the events of one trace after the other, into the merged one ---- */
 
-typedef struct merge_window {
+typedef struct merge_range {
     bool limited;
     uint64_t from, to; /* ns of the axis */
-} merge_window;
+} merge_range;
 
 typedef struct merge_copy {
     const merge_sources *sources;
     const pki_clocks *clocks;
-    merge_window window;
+    merge_range range;
     pids pids;
     collector *collector; /* NULL: nobody wants to know what ranks did together */
     rewrite *out;
     complaint *why;
     uint64_t events, left_out, without_time;
     size_t damaged; /* files */
-    /* Ids of arrows whose beginning lies in the window; those of its source alone. */
+    /* Ids of arrows whose beginning lies in the range; those of its source alone. */
     pki_map begun_map;
     uint64_t *begun;
     size_t begun_count, begun_room;
@@ -238,7 +238,7 @@ typedef struct merge_steps {
 } merge_steps;
 
 /* False and why; also if no rank has any of the steps. */
-bool prescan(merge_sources *s, pki_clocks *c, const merge_steps *steps, merge_window *window,
+bool prescan(merge_sources *s, pki_clocks *c, const merge_steps *steps, merge_range *range,
              const char *beside, complaint *why);
 
 /* ---- what `pk merge` is asked for ---- */
@@ -251,7 +251,7 @@ typedef struct merge_wish {
     const char *out;
     operands paths;
     merge_steps steps;
-    merge_window window;
+    merge_range range;
     rank_range *ranks; /* NULL: all */
     size_t rank_count, rank_room;
     bool manifest;
