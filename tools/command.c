@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/compiler.h"
 #include "out/columns.h"
 #include "out/json_write.h"
 

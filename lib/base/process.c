@@ -26,7 +26,6 @@
 #include "base/compiler.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/processors.h"
 
 /* ---- which processor it is ---- */
 

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/process.h"
-#include "base/processors.h"
 
 /* ---- the processor's caches, as the kernel lists them ---- */
 

@@ -1,7 +1,5 @@
 #include "beside/beside.h"
 
-#include <pk/pk.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* tools/beside/slices.c - what a trace has of some of its steps: slices, and their timeline */
-#include <pk/pk.h>
 
 #include <stdio.h>
 #include <stdlib.h>

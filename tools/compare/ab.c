@@ -1,5 +1,4 @@
 /* tools/compare/ab.c - two builds in turn, launched many times: `pk bench-ab` */
-#include <pk/pk.h>
 
 #include <errno.h>
 #include <inttypes.h>

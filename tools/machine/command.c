@@ -1,5 +1,4 @@
 /* tools/machine/command.c - `pk machine`: its words, and what it prints */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

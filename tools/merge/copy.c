@@ -1,5 +1,4 @@
 /* tools/merge/copy.c - the events of one trace after the other, into the merged one */
-#include <pk/session.h>
 
 #include <jansson.h>
 #include <stdbool.h>

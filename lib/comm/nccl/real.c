@@ -2,7 +2,6 @@
  * (the shared one, PKI_WRAP_LOADED). */
 #include <dlfcn.h>
 #include <errno.h>
-#include <string.h>
 
 #include "comm/nccl/calls.h"
 

@@ -7,7 +7,6 @@
  */
 #include <pk/nccl.h>
 #include <pk/private.h>
-#include <pk/session.h>
 
 #include <errno.h>
 #include <pthread.h>
