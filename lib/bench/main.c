@@ -196,15 +196,16 @@ static const pki_option options[] = {
     {"--version", NULL, "which perfkit this is", FLAG(version)},
 };
 
-static const pki_option_list list = {options, PKI_COUNT_OF(options)};
+static const pki_option_list option_list = {options, PKI_COUNT_OF(options)};
 
 /* How many words it was; 0 after a complaint. */
 static int parse_one(pki_bench_args *args, char **words, int count)
 {
     if (pki_option_is_help(words[0]))
         return args->help = true;
-    int taken =
-        strncmp(words[0], "--", 2) == 0 ? pki_option_take(&list, args, words, count, NULL) : -2;
+    int taken = strncmp(words[0], "--", 2) == 0
+                    ? pki_option_take(&option_list, args, words, count, NULL)
+                    : -2;
     if (taken == -2)
         refuse_option(args, "\"%.100s\" is no option (--help lists them)", words[0]);
     else if (taken == 0)
@@ -255,7 +256,7 @@ void pki_bench_args_help(const char *program, FILE *file)
         "trusted. An option wins over what a benchmark asks for itself.\n"
         "\n",
         program);
-    pki_options_print(&list, file);
+    pki_options_print(&option_list, file);
     fputs("\n"
           "Exit status: 0; 1 if a benchmark failed; 2 if arguments or files are unusable.\n",
           file);

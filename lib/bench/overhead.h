@@ -5,8 +5,8 @@
  * chain of dependent multiplications, as far as that is certain. On most processors it is nothing.
  *
  * How long a short loop takes depends on where its code lies and on what else its core runs. Each
- * is measured at several places, many times in alternation, and an interval of the differences says what
- * is certain; where they disagree, `unsure` says by how much.
+ * is measured at several places, many times in alternation, and an interval of the differences says
+ * what is certain; where they disagree, `unsure` says by how much.
  */
 #pragma once
 

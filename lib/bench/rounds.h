@@ -22,9 +22,9 @@
  * within the precision that is wanted, and has no more iterations than its queue takes
  * (bench/queue.h).
  *
- * Stop: after each round, when a tenth more samples are there than at the last look. The interval is
- * the sign test's, widened where neighbours depend on each other; the one that is reported at the
- * end is the bootstrap's. */
+ * Stop: after each round, when a tenth more samples are there than at the last look. The interval
+ * is the sign test's, widened where neighbours depend on each other; the one that is reported at
+ * the end is the bootstrap's. */
 
 #define PKI_BENCH_WINDOW 5
 #define PKI_BENCH_FASTER 0.02
