@@ -71,10 +71,10 @@ typedef struct pki_session {
     /* the collector */
     pthread_t collector;
     bool collecting;
-    bool stopping;    /* under the wake lock */
-    uint64_t due;     /* it was to wake then, CLOCK_MONOTONIC, ns; 0: not known */
-    uint32_t fullest; /* most records that the last round found in one ring */
-    bool growing;     /* a ring that is used has pages that nobody has touched yet */
+    bool stopping;      /* under the wake lock */
+    uint64_t due, woke; /* it was to wake then, and did, CLOCK_MONOTONIC, ns */
+    uint32_t fullest;   /* most records that the last round found in one ring */
+    bool growing;       /* a ring that is used has pages that nobody has touched yet */
     uint64_t arena_checked;
 
     /* the asker (session/collector/collect.h) */

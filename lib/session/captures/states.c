@@ -254,18 +254,15 @@ static void look_at(const pki_session *s, watched *w)
 }
 
 /* The collector was to wake at due. What it was ready for since is no stop. */
-static void look_at_collector(pki_session *s)
+static void look_at_collector(const pki_session *s)
 {
     pki_thread_cpu cpu;
-    uint64_t now = pki_monotonic_ns(), due = s->due;
-    s->due = 0;
     if (!pki_thread_cpu_read("", (uint32_t)syscall(SYS_gettid), false, &cpu))
         return;
     uint64_t ready = cpu.ready - x.own_ready;
-    bool first = x.own_ready == 0;
     x.own_ready = cpu.ready;
-    if (!first && due && now > due + ready + LATE_LEAST)
-        x.late = (interval){due, now - ready};
+    if (s->woke > s->due + ready + LATE_LEAST)
+        x.late = (interval){s->due, s->woke - ready};
 }
 
 /* ---- the service ---- */
@@ -275,11 +272,13 @@ static bool is_on_collector(const pki_session *s)
     return s->collecting && pthread_equal(pthread_self(), s->collector);
 }
 
+/* A flush of another thread does not know whether the process was stopped: the next round does. */
 static void drain(pki_session *s)
 {
-    if (!s->history)
+    bool mine = is_on_collector(s);
+    if (!s->history || (s->collecting && !mine))
         return;
-    if (is_on_collector(s))
+    if (mine)
         look_at_collector(s);
     for (unsigned i = 0; i < x.count; i++)
         look_at(s, &x.threads[i]);

@@ -254,6 +254,7 @@ static bool sleep_a_round(pki_session *s)
 {
     s->due = pki_monotonic_ns() + round_ns(s);
     pki_bell_sleep(&pki_collector_bell, s->due);
+    s->woke = pki_monotonic_ns();
     pthread_mutex_lock(&wake_lock);
     bool go_on = !s->stopping && !last_job;
     pthread_mutex_unlock(&wake_lock);
