@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -81,6 +82,10 @@ def check_order_and_subset(folder):
     check(done.returncode == 2 and "nonsense" in done.stderr, f"an unknown test: {done.returncode} {done.stderr}")
 
 
+def check_list():
+    check(all(words[1].isdigit() and words[2] == "s" and len(words) > 6 for words in LIST), f"the list: {LIST}")
+
+
 def check_failures(folder):
     build = build_in(folder)
     program(build, "pairs", FIGURE.format("pairs") + 'echo kept >"$TMPDIR/pairs.json"; head -c 400000 /dev/zero '
@@ -92,9 +97,10 @@ def check_failures(folder):
     check(done.returncode == 1, f"one that fails: {done.returncode}")
     check(became["pairs"].startswith("failed (1)") and became["holder"].startswith("well"), f"one that fails: {became}")
     check(became["capture"] == "skipped: for a reason" and "kernels" in became["kernels"], f"skipped: {became}")
-    kept = sorted(os.listdir(os.path.join(build, "gpu-traces", "pairs")))
-    check(kept == ["large.json.gz", "pairs.json"], f"traces of one that failed: {kept}")
-    check(os.listdir(os.path.join(build, "gpu-traces")) == ["pairs"], "traces of others")
+    with tarfile.open(os.path.join(build, "gpu-traces.tar.gz")) as archive:
+        kept = sorted(name for name in archive.getnames() if name.endswith(".json"))
+    check(kept == ["gpu-traces/pairs/large.json", "gpu-traces/pairs/pairs.json"], f"traces of one that failed: {kept}")
+    check(not os.path.exists(os.path.join(build, "gpu-traces")), "traces beside their archive")
 
 
 def check_budget(folder):
@@ -184,11 +190,13 @@ def check_dev(folder):
 
 
 TOOLS = ["bash", "sh", "env", "cat", "cut", "cp", "mkdir", "rm", "rmdir", "find", "sort", "xargs", "cksum", "sed", "tr", "tail",
-         "head", "date", "tee", "touch", "timeout", "realpath", "dirname", "basename", "gzip", "grep", "python3"]
-NAMES = subprocess.run([RUN, "--list"], check=True, capture_output=True, text=True).stdout.split()
+         "head", "date", "tee", "touch", "timeout", "realpath", "dirname", "basename", "gzip", "grep", "tar", "python3"]
+LIST = [line.split() for line in subprocess.run([RUN, "--list"], check=True, capture_output=True, text=True).stdout.splitlines()]
+NAMES = [words[0] for words in LIST]
 # Those of Python are not scripts of ours.
 PROGRAMS = [name for name in NAMES if not os.path.exists(os.path.join(ROOT, "tests", "gpu", f"{name}.py"))]
 check(NAMES[0] == "status" and NAMES[-1] == "clocks", f"the order: {NAMES}")
+check_list()
 for test in (check_order_and_subset, check_failures, check_budget, check_killed, check_no_gpu, check_dev):
     with tempfile.TemporaryDirectory() as temporary:
         test(temporary)

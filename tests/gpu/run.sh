@@ -6,30 +6,30 @@
 # Says what is not so and goes on; ends with 0, 1, or 77 and the reason if there is no GPU.
 #
 # PK_GPU_FIGURES (default FOLDER/gpu-figures.tsv) gets each figure and each test's outcome at once, at its end: what
-# was measured stays, whatever happens next. Beside it: gpu-log.txt, all that was said, and gpu-traces/TEST, the
-# traces of a test that was not well. results.py puts the figures into docs/gpu-results.md.
+# was measured stays, whatever happens next. Beside it: gpu-log.txt, all that was said, and gpu-traces.tar.gz, the
+# traces of tests that were not well, by test. results.py puts the figures into docs/gpu-results.md.
 set -u
 
-# NAME SECONDS LEAST - at most so many seconds, and not worth beginning with less left.
-tests="status 60 5
-threads 30 5
-pairs 45 10
-capture 45 10
-graphs 60 10
-kernels 45 10
-memory 45 10
-idle 40 12
-launch 45 15
-bench 90 20
-anchors 60 15
-holder 45 5
-faults 60 10
-nccl 60 15
-sweep 120 20
-profiler 120 20
-preload 120 20
-train 180 40
-clocks 140 15"
+# NAME SECONDS LEAST WHAT - at most so many seconds, not worth beginning with less left, and what it would prove.
+tests="status 60 5 what perfkit finds here, and that one span, one sample and one session work at all
+threads 30 5 a thread without a context: what the driver answers, and that its spans are recorded
+pairs 45 10 what a pair of event records costs, and how much too long a span is
+capture 45 10 the collector disturbs no stream capture, and spans in a graph are measured at each replay
+graphs 60 10 graphs in which events may not stand (conditional nodes, launched by the device) stay whole
+kernels 45 10 each kernel is tied to its region, not before its launch, and as long as its own clock says
+memory 45 10 what is allocated on the device, by region, and what a pool says, against what was
+idle 40 12 waits are the program's, none of perfkit's own questions
+launch 45 15 what a launch costs before a session, in it, after spans, within one, and once it is over
+bench 90 20 pk_bench: the queue, the cold cache, clocks, and a bandwidth beside the device's own
+anchors 60 15 spans and kernels stand at the right place of the host's clock, after a pause, too
+holder 45 5 another tool that has CUPTI, before and after perfkit: said, and neither harmed
+faults 60 10 destroyed contexts, a kernel that writes where it may not, a fork: perfkit ends well
+nccl 60 15 messages and all-reduces between events against NCCL's kernels and nccl-tests
+sweep 120 20 figures of 1 B to 1 GiB all-reduces against this program's own clock
+profiler 120 20 torch.profiler before, during and after perfkit: neither loses kernels for good
+preload 120 20 libpk_nccl preloaded into PyTorch: the same result, each collective in the trace
+train 180 40 the training example: what perfkit costs it, every kernel in the region that launched it
+clocks 140 15 the device's clock against the host's over minutes: drift, and what is left of it"
 
 here=$(cd "$(dirname "$0")" && pwd)
 seconds=540 build= wanted=()
@@ -44,7 +44,10 @@ usage()
 
 while [ $# -gt 0 ]; do
     case $1 in
-        --list) cut -d ' ' -f 1 <<<"$tests"; exit ;;
+        --list) # seconds at most, and what it would prove
+            while read -r name limit _ what; do printf '%-9s %4d s  %s\n' "$name" "$limit" "$what"; done <<<"$tests"
+            exit
+            ;;
         --seconds)
             [[ ${2-} =~ ^[1-9][0-9]{0,5}$ ]] || usage "--seconds wants a number"
             seconds=$2
@@ -108,12 +111,14 @@ find_command()
     fi
 }
 
-# keep_traces NAME - small enough to be carried away.
+# keep_traces - those that are left as one archive, to be carried away.
 keep_traces()
 {
-    local traces=$beside/gpu-traces/$1
-    have gzip && find "$traces" -name '*.json' -size +256k -exec gzip -f {} +
-    rmdir "$traces" 2>/dev/null || say "$1: its traces are in $traces"
+    rmdir "$beside/gpu-traces"/* "$beside/gpu-traces" 2>/dev/null
+    [ -d "$beside/gpu-traces" ] && have tar || return 0
+    rm -f "$beside/gpu-traces.tar.gz"
+    tar -C "$beside" -czf "$beside/gpu-traces.tar.gz" gpu-traces && rm -rf "$beside/gpu-traces" &&
+        say "traces of what was not well: $beside/gpu-traces.tar.gz"
 }
 
 # one NAME SECONDS
@@ -149,7 +154,7 @@ judge()
     case $2 in
         0) ;;
         77) skipped+=("$1") ;;
-        *) failed+=("$1"); keep_traces "$1"; return ;;
+        *) failed+=("$1"); return ;;
     esac
     rm -rf "$beside/gpu-traces/$1"
 }
@@ -157,7 +162,7 @@ judge()
 all()
 {
     local name limit least
-    while read -r name limit least; do
+    while read -r name limit least _; do
         is_wanted "$name" || continue
         if [ "$(left)" -lt "$least" ]; then
             not_run+=("$name")
@@ -167,7 +172,7 @@ all()
             one "$name" $(($(left) - 4 < limit ? $(left) - 4 : limit)) </dev/null
         fi
     done <<<"$tests"
-    rmdir "$beside/gpu-traces" 2>/dev/null
+    keep_traces
     say "failed: ${failed[*]:-none}; skipped: ${skipped[*]:-none}; not run: ${not_run[*]:-none}; $SECONDS s;" \
         "figures: $PK_GPU_FIGURES"
     [ ${#failed[@]} -eq 0 ]
