@@ -30,6 +30,8 @@ typedef struct pki_seats {
     } of[PKI_SEATS];
 } pki_seats;
 
+void pki_seats_add(pki_seats *seats, uint32_t processor, uint64_t part);
+
 /* One more, of which the rest was elsewhere; all count alike. */
 void pki_seats_add_seat(pki_seats *seats, pki_seat seat);
 

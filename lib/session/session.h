@@ -71,10 +71,11 @@ typedef struct pki_session {
     /* the collector */
     pthread_t collector;
     bool collecting;
-    bool stopping;      /* under the wake lock */
-    uint64_t due, woke; /* it was to wake then, and did, CLOCK_MONOTONIC, ns */
-    uint32_t fullest;   /* most records that the last round found in one ring */
-    bool growing;       /* a ring that is used has pages that nobody has touched yet */
+    bool stopping;          /* under the wake lock */
+    uint32_t collector_tid; /* 0: it does not run */
+    uint64_t due, woke;     /* it was to wake then, and did, CLOCK_MONOTONIC, ns; its own */
+    uint32_t fullest;       /* most records that the last round found in one ring */
+    bool growing;           /* a ring that is used has pages that nobody has touched yet */
     uint64_t arena_checked;
 
     /* the asker (session/collector/collect.h) */

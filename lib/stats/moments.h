@@ -35,6 +35,9 @@ void pki_moments_remove(pki_moments *moments, double value);
 
 void pki_moments_merge(pki_moments *into, const pki_moments *from);
 
+/* Those of `now` that were not yet there `before`, but for min and max, which are now's. */
+pki_moments pki_moments_difference(const pki_moments *now, const pki_moments *before);
+
 double pki_moments_sum(const pki_moments *moments);
 double pki_moments_mean(const pki_moments *moments); /* 0 if empty */
 

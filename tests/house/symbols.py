@@ -42,7 +42,7 @@ DENIED = {
 # lib/out sets its thread's locale to C while it writes a report, as does the report of a job; libpkbench while it reads
 # arguments and writes.
 IN_C_LOCALE = {"strtod", "strftime"}
-SETS_LOCALE = re.compile(r"\[(out_|options\.|forms_|[._]*tools_read_token)")
+SETS_LOCALE = re.compile(r"\[(out_|main\.|forms_|[._]*tools_read_token)")
 # What finds us does so by a variable; set where nobody else has.
 FOUND = re.compile(r"\[(backend_nvtx_attach|comm_plugin_backend)")
 IN_FOUND = {"setenv"}

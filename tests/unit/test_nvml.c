@@ -569,7 +569,7 @@ static void a_slice_of_a_device(void **state)
 /* One long step of each kind: none of it is given to the other. What is of both is of none. */
 static void by_kind_of_step(void **state)
 {
-    const double low = 5, high = 95;
+    double low = 5, high = 95;
     (void)state;
     start_sampling();
     await_samples(10);

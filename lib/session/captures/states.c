@@ -294,16 +294,12 @@ static void look_at_collector(const pki_session *s)
 
 /* ---- the service ---- */
 
-static bool is_on_collector(const pki_session *s)
-{
-    return s->collecting && pthread_equal(pthread_self(), s->collector);
-}
-
 /* A flush of another thread does not know whether the process was stopped: the next round does. */
 static void drain(pki_session *s)
 {
-    bool mine = is_on_collector(s);
-    if (!s->history || (s->collecting && !mine))
+    uint32_t collector = pki_load(&s->collector_tid);
+    bool mine = collector && collector == (uint32_t)syscall(SYS_gettid);
+    if (!s->history || (collector && !mine))
         return;
     if (mine)
         look_at_collector(s);

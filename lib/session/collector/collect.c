@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/process.h"
@@ -304,6 +306,7 @@ static void *collect(void *session)
     prctl(PR_SET_NAME, "pk-collector", 0, 0, 0);
     set_affinity(s, true);
     pki_io_on_collector();
+    pki_store(&s->collector_tid, (uint32_t)syscall(SYS_gettid));
     while (sleep_a_round(s)) {
         pki_io_works();
         if (!pki_load(&s->asking))
@@ -319,6 +322,7 @@ static void *collect(void *session)
         pki_services_each(unlocked, ());
         pki_io_rests();
     }
+    pki_store(&s->collector_tid, 0u);
     pki_io_works();
     do_last_job(s);
     return NULL;
