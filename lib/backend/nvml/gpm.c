@@ -40,11 +40,11 @@ static int open_gpm(const pki_nvml *nvml, pki_nvml_handle device, pki_nvml_gpm *
 static double value_of(pki_nvml_gpm *gpm, int i, const pki_nvml_gpm_metric *metric)
 {
     bool share = i < PKI_LOAD_SHARES;
-    gpm->codes[i] = metric->code;
+    pki_store(&gpm->codes[i], (int)metric->code); /* read by who describes */
     if (metric->code != PKI_NVML_OK)
         return NAN;
     if (!(metric->value >= 0 && metric->value <= (share ? SHARE_MOST : RATE_MOST))) {
-        gpm->impossible++;
+        pki_store(&gpm->impossible, gpm->impossible + 1);
         return NAN;
     }
     return share ? fmin(metric->value, 100) : metric->value * MIB;

@@ -264,18 +264,21 @@ static void add_metrics(sentence *w, const pki_nvml_state *s, const pki_nvml_dev
 {
     const pki_nvml_gpm *gpm = &d->source.gpm;
     const char *before = "; ";
-    for (unsigned i = 0; i < PKI_GPM_METRICS; i++)
-        if (gpm->codes[i]) {
+    for (unsigned i = 0; i < PKI_GPM_METRICS; i++) {
+        int code = pki_load(&gpm->codes[i]);
+        if (code) {
             if (*before == ';')
                 state_add(w, "; gpu%u: GPM without ", d->ordinal);
             else
                 state_add(w, "%s", before);
             before = ", ";
-            state_add(w, "%s (%s)", pki_load_names[i], pki_nvml_text(s->nvml, gpm->codes[i]));
+            state_add(w, "%s (%s)", pki_load_names[i], pki_nvml_text(s->nvml, code));
         }
-    if (gpm->impossible)
+    }
+    uint64_t impossible = pki_load(&gpm->impossible);
+    if (impossible)
         state_add(w, "; gpu%u: GPM gave %llu values that cannot be: left out", d->ordinal,
-                  (unsigned long long)gpm->impossible);
+                  (unsigned long long)impossible);
 }
 
 static void add_missing(sentence *w, const pki_nvml_state *s, const pki_nvml_device *d)
