@@ -665,6 +665,9 @@ void pki_cupti_close(void)
 /* A launch leaves the record of its call at least. */
 #define CALLS_A_BUFFER (PKI_CUPTI_BUFFER_BYTES / sizeof(CUpti_ActivityAPI) + 1)
 
+/* Each thread may be within one, which has left none yet: the first of a program takes seconds. */
+#define CALLS_UNDER_WAY 64u
+
 static struct {
     uint64_t moves, calls; /* when a buffer last moved */
     uint32_t flushes;      /* at which there were too many */
@@ -686,7 +689,7 @@ bool pki_cupti_taken(void)
         pki_cupti_taken_forget();
         return false;
     }
-    seen.flushes += calls - seen.calls > (uint64_t)held * CALLS_A_BUFFER;
+    seen.flushes += calls - seen.calls > (uint64_t)held * CALLS_A_BUFFER + CALLS_UNDER_WAY;
     return seen.flushes >= 2;
 }
 
