@@ -229,7 +229,7 @@ int nvmlDeviceRegisterEvents(fake_device *d, unsigned long long types, const int
 {
     if (set != &the_set || !f->sets || types != XID)
         return INVALID_ARGUMENT;
-    d->watched = d->event_code == OK;
+    __atomic_store_n(&d->watched, d->event_code == OK, __ATOMIC_SEQ_CST);
     return d->event_code;
 }
 
