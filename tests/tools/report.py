@@ -684,6 +684,16 @@ class SlowStep(InFolder):
         outside = next(row for row in beside["paths"] if not row["path"])
         self.assertEqual((outside["self"], outside["blocked"]), (500_000, 300_000))
 
+    def test_others_have_such_a_category_too(self):
+        """On a thread of their own count it is a slice as any other."""
+        events, rows = loop([2 * MS, 2 * MS, 2 * MS, 43 * MS])
+        start = rows[3]["start_ns"]
+        events.append(f'{{"ph":"X","cat":"thread_state","name":"no processor","pid":{PID},"tid":77,"ts":{us(start)},'
+                      f'"dur":40000.000,"args":{{"thread":{PID}}}}}')
+        beside = json.loads(self.report("--json", self.file(capture(events, rows))))["beside"]
+        paths = {(row["where"], row["path"]): row["self"] for row in beside["paths"]}
+        self.assertEqual((paths["4242/77", "no processor"], paths["", "load"]), (40 * MS, 43 * MS))
+
     def test_how_long_but_not_where(self):
         own, beside, text = self.with_states(("no processor", -10 * MS, 90 * MS, {"off_ns": 50 * MS}))
         self.assertEqual(own["load"], 43 * MS)

@@ -1,5 +1,4 @@
 /* tools/beside/slices.c - what a trace has of some of its steps: slices, and their timeline */
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

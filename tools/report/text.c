@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "beside/beside.h"
 #include "measure/costs/events.h"
 #include "memory.h"
 #include "out/report/sections.h"
@@ -197,7 +198,6 @@ static void print_none(const pki_beside *b, const char *files, FILE *file)
                      longer, own, pki_figure_percent(TELLING).text, files);
 }
 
-/* What is outside the program comes first: it keeps regions from being blamed. */
 static const pki_path_row *own_path(const pki_beside *b, const char *path)
 {
     for (size_t i = 0; i < b->path_count && is_own(&b->paths[i]); i++)
@@ -211,9 +211,10 @@ static bool is_telling(const pki_path_row *r, double all)
     return r && all > 0 && difference(r) >= TELLING * all;
 }
 
+/* What is outside the program comes first: it keeps regions from being blamed. */
 static void print_processor(const pki_beside *b, FILE *file)
 {
-    const pki_path_row *stopped = own_path(b, "(stopped)"), *ready = own_path(b, "(no processor)");
+    const pki_path_row *stopped = own_path(b, SLICES_STOPPED), *ready = own_path(b, SLICES_READY);
     double all = (double)b->took - b->usual, mine = (double)b->took, usual = b->usual;
     for (int i = 0; i < 2; i++) {
         const pki_path_row *r = i ? stopped : ready;

@@ -208,6 +208,17 @@ static event_type read_operation(event *e, object o)
     return e->comm.op ? EVENT_COMM : EVENT_OTHER;
 }
 
+/* perfkit's tracks beside those of threads, and Linux gives out no such number
+ * (session/backend.c). Others count their threads as they like: there a call is part of its
+ * thread's time. */
+#define BESIDE_FROM (1u << 29)
+#define BESIDE_TO (1u << 31)
+
+static bool is_beside(const event *e)
+{
+    return e->tid >= BESIDE_FROM && e->tid < BESIDE_TO;
+}
+
 static event_type type_of_slice(event *e, object o)
 {
     const char *cat = object_text(o, "cat");
@@ -215,7 +226,7 @@ static event_type type_of_slice(event *e, object o)
     bool annotation = strcmp(cat, "user_annotation") == 0;
     if (strcmp(cat, "collective") == 0)
         return read_operation(e, o);
-    if (strcmp(cat, PKI_CHROME_STATE) == 0)
+    if (strcmp(cat, PKI_CHROME_STATE) == 0 && is_beside(e))
         return EVENT_STATE;
     if (event_read_activity(e, o, cat))
         return EVENT_ACTIVITY;
@@ -405,12 +416,6 @@ static void event_read_comm(event *e, object o)
 
 /* ---- what devices and libraries did, from a trace's events ---- */
 
-/* perfkit's tracks beside those of threads, and Linux gives out no such number
- * (session/backend.c). Others count their threads as they like: there a call is part of its
- * thread's time. */
-#define BESIDE_FROM (1u << 29)
-#define BESIDE_TO (1u << 31)
-
 #define DEVICES_MOST 4096 /* a pid up to that may be one */
 
 static const struct {
@@ -464,11 +469,6 @@ static uint32_t device_of(const event *e, object o)
         return device;
     bool told = e->activity.kind == PKI_ACTIVITY_SYNC || e->activity.kind == PKI_ACTIVITY_OPERATION;
     return !told && small(o, "pid", DEVICES_MOST, &device) ? device : PKI_NO_DEVICE;
-}
-
-static bool is_beside(const event *e)
-{
-    return e->tid >= BESIDE_FROM && e->tid < BESIDE_TO;
 }
 
 static bool find_kind(event *e, const char *cat)

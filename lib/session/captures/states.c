@@ -45,6 +45,7 @@
 #define LATE_LEAST 5000000u
 #define WAITS 256u             /* of a round; of more it is not known how late they ended */
 #define TRACK_FIRST (1u << 21) /* pki_track_apart */
+#define SWITCH_NS 2500u        /* docs/internals/overhead.md */
 #define SWITCHES_A_SECOND 1000.0
 #define SWITCHES_MOST 10000.0 /* in a burst */
 #define PAUSE_NS 10000000000u
@@ -72,7 +73,8 @@ typedef struct watched {
 static struct {
     watched threads[THREADS];
     unsigned count;
-    int refused;        /* errno of the kernel that has no records for us */
+    bool refused;       /* the kernel has no records for us, which is said */
+    uint64_t switches;  /* of all of them, away from a processor; any thread reads it */
     uint64_t own_ready; /* the collector's */
     interval late;      /* the last time that it slept so much longer than it should */
 } x;
@@ -181,6 +183,7 @@ static void note_switch(const pki_session *s, watched *w, bool out, bool ready, 
 {
     if (out) {
         w->switches--;
+        pki_store(&x.switches, x.switches + 1);
         w->off = true;
         w->ready = ready;
         w->since = ns;
@@ -310,7 +313,7 @@ static void drain(pki_session *s)
 static watched *find(uint32_t tid)
 {
     for (unsigned i = 0; i < x.count; i++)
-        if (x.threads[i].tid == tid)
+        if (x.threads[i].tid == tid && !x.threads[i].gone)
             return &x.threads[i];
     return NULL;
 }
@@ -338,7 +341,7 @@ void pki_states_follow(pki_session *s, uint32_t tid)
     pki_track track = track_of(s, w);
     w->track = pki_track_unwritten(&track);
     if (!map_records(w) && !x.refused) {
-        x.refused = errno;
+        x.refused = true;
         pki_log(
             PK_LOG_INFO,
             "history: the kernel gives no records of switches (perf_event_open: %s): where in a "
@@ -356,6 +359,12 @@ static void forget(void)
     memset(&x, 0, sizeof x);
 }
 
+/* That the kernel takes longer for the program's threads. */
+static uint64_t spent(void)
+{
+    return pki_load(&x.switches) * SWITCH_NS;
+}
+
 /* The kernel does not give such mappings to a child. */
 static void after_fork(void)
 {
@@ -368,4 +377,5 @@ const pki_service pki_service_states = {
     .drain = drain,
     .forget = forget,
     .after_fork = after_fork,
+    .spent = spent,
 };
