@@ -1,7 +1,9 @@
-/* bench/history.c - what is kept of a long run: bench-history captures | windows. */
+/* bench/history.c - what is kept of a long run: bench-history captures | windows | switches. */
 #include <pk/pk.h>
 
 #include <glob.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -478,9 +480,71 @@ static int windows_bench(int argc, char **argv)
     return !same(&r);
 }
 
+/* ---- switches: what it takes the stepping thread that they are recorded ---- */
+
+/* A byte goes to another thread and back, both bound to one processor, so each trip has each thread
+ * off its processor once. CPU time of the process per trip, in sessions without and with a history,
+ * in turns: fewer trips than make the records end. */
+
+enum { TRIPS = 4000, TURNS = 31 };
+
+static int there[2], back[2];
+
+static void *answer(void *nothing)
+{
+    char c;
+    while (read(there[0], &c, 1) == 1 && write(back[1], &c, 1) == 1)
+        ;
+    return nothing;
+}
+
+static double trips(unsigned history_steps)
+{
+    must_start(pk_options(.backends = "none", .history_steps = history_steps));
+    pk_step(1);
+    pk_flush(); /* whoever makes steps is known from here on */
+    double begun = (double)bench_process_ns();
+    for (int i = 0; i < TRIPS; i++) {
+        char c = 0;
+        if (write(there[1], &c, 1) != 1 || read(back[0], &c, 1) != 1)
+            bench_fail("pipe");
+    }
+    double took = (double)bench_process_ns() - begun;
+    pk_stop();
+    return took / TRIPS;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static int switches_bench(int argc, char **argv)
+{
+    double without[TURNS], more[TURNS];
+    pthread_t other;
+    cpu_set_t here;
+    (void)argc, (void)argv;
+    CPU_ZERO(&here);
+    CPU_SET((size_t)sched_getcpu(), &here);
+    if (sched_setaffinity(0, sizeof here, &here) || pipe(there) || pipe(back) ||
+        pthread_create(&other, NULL, answer, NULL))
+        bench_fail("no processor, pipe or thread");
+    for (int i = 0; i < TURNS; i++) {
+        without[i] = trips(0);
+        more[i] = trips(32) - without[i];
+    }
+    qsort(without, TURNS, sizeof *without, ascending);
+    qsort(more, TURNS, sizeof *more, ascending);
+    printf("a trip %.0f ns; with records of switches %.0f ns more (quartiles %.0f and %.0f)\n",
+           without[TURNS / 2], more[TURNS / 2], more[TURNS / 4], more[TURNS * 3 / 4]);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    static const bench_program programs[] = {{"captures", captures_bench},
-                                             {"windows", windows_bench}};
+    static const bench_program programs[] = {
+        {"captures", captures_bench}, {"windows", windows_bench}, {"switches", switches_bench}};
     return bench_programs(programs, sizeof programs / sizeof *programs, argc, argv);
 }

@@ -45,7 +45,7 @@
 #define LATE_LEAST 5000000u
 #define WAITS 256u             /* of a round; of more it is not known how late they ended */
 #define TRACK_FIRST (1u << 21) /* pki_track_apart */
-#define SWITCH_NS 2500u        /* docs/internals/overhead.md */
+#define SWITCH_NS 2600u        /* docs/internals/overhead.md */
 #define SWITCHES_A_SECOND 1000.0
 #define SWITCHES_MOST 10000.0 /* in a burst */
 #define PAUSE_NS 10000000000u
