@@ -1,0 +1,437 @@
+/* causes NAME MS --capture-folder DIR - steps of some 20 ms, one of which takes MS longer for the
+ * reason NAME; `causes list` says which there are.
+ *
+ * DIR gets what perfkit captures (NAME-FIRST.json). One line of JSON says what is true: how many
+ * ms, by clocks of the program's own and beside the three steps before, and what a report on the
+ * capture should say. Exit 77, with the reason: this machine cannot make it. */
+#include "causes.h"
+
+#include <pk/pk.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STEPS = 48, SLOW = 40, BESIDE = 3, SAMPLES = 4 };
+
+cause_shared *cause_both;
+double cause_ms;
+const char *cause_folder;
+double cause_decodes, cause_fetches, cause_in_normalise;
+unsigned cause_more_samples;
+bool cause_other_kind;
+
+static const cause *made;
+
+/* ---- time ---- */
+
+double cause_clock(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+double cause_cpu(void)
+{
+    return cause_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+double cause_wall(void)
+{
+    return cause_clock(CLOCK_MONOTONIC);
+}
+
+void cause_sleep(double ms)
+{
+    struct timespec t = {(time_t)(ms / 1e3), (long)(ms * 1e6) % 1000000000};
+    while (nanosleep(&t, &t) != 0 && errno == EINTR)
+        ;
+}
+
+/* ---- what each step took ---- */
+
+typedef struct took {
+    double wall, cpu, loaded, act_wall, act_cpu; /* ms; loaded: waited for the loader */
+} took;
+
+static took steps[STEPS], *now = steps;
+
+static double waited_in_act(const took *t)
+{
+    return made->outside ? 0 : t->act_wall - t->act_cpu;
+}
+
+static double figure(const took *t, cause_truth which)
+{
+    switch (which) {
+    case TRUTH_WAITED:
+        return t->act_wall - t->act_cpu;
+    case TRUTH_COMPUTED:
+        return t->act_cpu;
+    case TRUTH_TOOK:
+        return t->act_wall;
+    case TRUTH_OFF:
+        return t->wall - t->cpu - t->loaded - waited_in_act(t);
+    case TRUTH_LOADED:
+        return t->loaded;
+    case TRUTH_STEP:
+        return t->cpu;
+    default:
+        return 0;
+    }
+}
+
+static double middle(double a, double b, double c)
+{
+    double least = a < b ? a : b, most = a < b ? b : a;
+    return c < least ? least : c > most ? most : c;
+}
+
+/* Beside the steps that are in the capture as well. */
+static double usual(cause_truth which)
+{
+    const took *t = steps + SLOW - BESIDE;
+    return middle(figure(t, which), figure(t + 1, which), figure(t + 2, which));
+}
+
+static double more(cause_truth which)
+{
+    return figure(steps + SLOW, which) - usual(which);
+}
+
+/* ---- the loader, a batch or two ahead ---- */
+
+static pk_region load = PK_REGION_OF(PK_DATA, "load"), decode = PK_REGION_OF(PK_DATA, "decode"),
+                 fetch = PK_REGION_OF(PK_DATA, "fetch"), full = PK_REGION_OF(PK_WAIT, "full");
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int made, taken;
+    bool over;
+} queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static bool wait_for_room(void)
+{
+    PK_REGION_SCOPE(full);
+    pthread_mutex_lock(&queue.lock);
+    while (!queue.over && queue.made - queue.taken >= 1)
+        pthread_cond_wait(&queue.changed, &queue.lock);
+    bool open = !queue.over;
+    pthread_mutex_unlock(&queue.lock);
+    return open;
+}
+
+static void *run_loader(void *nothing)
+{
+    pk_thread_set_name("loader");
+    prctl(PR_SET_NAME, "loader");
+    for (int batch = 0; wait_for_room(); batch++) {
+        pk_region_begin(&fetch);
+        if (batch == SLOW && cause_fetches > 0)
+            cause_fetch();
+        pk_region_next(&fetch, &decode);
+        cause_compute(2 + (batch == SLOW ? cause_decodes : 0));
+        pk_region_end(&decode);
+        pthread_mutex_lock(&queue.lock);
+        queue.made++;
+        pthread_cond_broadcast(&queue.changed);
+        pthread_mutex_unlock(&queue.lock);
+    }
+    return nothing;
+}
+
+static void take_batch(void)
+{
+    PK_REGION_SCOPE(load);
+    double wall = cause_wall(), cpu = cause_cpu();
+    pthread_mutex_lock(&queue.lock);
+    while (queue.made == queue.taken)
+        pthread_cond_wait(&queue.changed, &queue.lock);
+    queue.taken++;
+    pthread_cond_broadcast(&queue.changed);
+    pthread_mutex_unlock(&queue.lock);
+    now->loaded = cause_wall() - wall - (cause_cpu() - cpu);
+}
+
+static void end_loader(pthread_t loader)
+{
+    pthread_mutex_lock(&queue.lock);
+    queue.over = true;
+    pthread_cond_broadcast(&queue.changed);
+    pthread_mutex_unlock(&queue.lock);
+    pthread_join(loader, NULL);
+}
+
+/* ---- a region of ten functions ---- */
+
+#define NUMBERED(X)                                                                                \
+    X(gather)                                                                                      \
+    X(scale) X(rotate) X(project) X(normalise) X(activate) X(mix) X(scatter) X(reorder) X(store)
+#define FUNCTION(name)                                                                             \
+    __attribute__((noinline)) static void name(double ms)                                          \
+    {                                                                                              \
+        cause_compute(ms);                                                                         \
+    }
+#define CALL(name)                                                                                 \
+    name(0.3 + (slow && (void (*)(double))name == normalise ? cause_in_normalise : 0));
+
+NUMBERED(FUNCTION)
+
+static void all_ten(bool slow)
+{
+    NUMBERED(CALL)
+}
+
+/* ---- a step ---- */
+
+static pk_region forward = PK_REGION_OF(PK_COMPUTE, "forward"),
+                 embed = PK_REGION_OF(PK_COMPUTE, "embed"),
+                 sample = PK_REGION_OF(PK_COMPUTE, "sample"),
+                 attention = PK_REGION_OF(PK_COMPUTE, "attention"),
+                 mlp = PK_REGION_OF(PK_COMPUTE, "mlp"),
+                 backward = PK_REGION_OF(PK_COMPUTE, "backward"),
+                 mlp_back = PK_REGION_OF(PK_COMPUTE, "mlp_back"),
+                 attention_back = PK_REGION_OF(PK_COMPUTE, "attention_back"),
+                 update = PK_REGION_OF(PK_COMPUTE, "update"),
+                 reduce = PK_REGION_OF(PK_COMM, "reduce"),
+                 apply = PK_REGION_OF(PK_COMPUTE, "apply"), log_lines = PK_REGION_OF(PK_IO, "log"),
+                 evaluate = PK_REGION_OF(PK_COMPUTE, "evaluate"),
+                 metrics = PK_REGION_OF(PK_COMPUTE, "metrics");
+
+static const char *const where[] = {
+    [PLACE_EMBED] = "forward > embed",    [PLACE_MLP] = "forward > mlp",
+    [PLACE_BACK] = "backward > mlp_back", [PLACE_APPLY] = "update > apply",
+    [PLACE_REDUCE] = "update > reduce",   [PLACE_LOG] = "log"};
+
+static void act_at(cause_place place, bool slow)
+{
+    if (!made->act || made->place != place)
+        return;
+    double wall = cause_wall(), cpu = cause_cpu();
+    made->act(slow);
+    now->act_cpu = cause_cpu() - cpu;
+    now->act_wall = cause_wall() - wall;
+}
+
+static void part(pk_region *region, double ms, cause_place place, bool slow)
+{
+    pk_region_begin(region);
+    cause_compute(ms);
+    act_at(place, slow);
+    pk_region_end(region);
+}
+
+static unsigned embed_samples(bool slow)
+{
+    unsigned samples = SAMPLES + (slow ? cause_more_samples : 0);
+    PK_REGION_SCOPE(embed);
+    double cpu = cause_cpu();
+    for (unsigned i = 0; i < samples; i++) {
+        PK_REGION_SCOPE(sample);
+        cause_compute(0.5);
+    }
+    if (made->place == PLACE_EMBED && !made->act)
+        now->act_cpu = now->act_wall = cause_cpu() - cpu;
+    return samples;
+}
+
+static void go_forward(bool slow, unsigned *samples)
+{
+    PK_REGION_SCOPE(forward);
+    *samples = embed_samples(slow);
+    part(&attention, 2, PLACE_NONE, slow);
+    pk_region_begin(&mlp);
+    double cpu = cause_cpu();
+    all_ten(slow);
+    if (made->place == PLACE_MLP && !made->act)
+        now->act_cpu = now->act_wall = cause_cpu() - cpu;
+    act_at(PLACE_MLP, slow);
+    pk_region_end(&mlp);
+}
+
+static unsigned train(bool slow)
+{
+    unsigned samples;
+    go_forward(slow, &samples);
+    pk_region_begin(&backward);
+    part(&mlp_back, 3, PLACE_BACK, slow);
+    part(&attention_back, 3, PLACE_NONE, slow);
+    pk_region_next(&backward, &update);
+    part(&reduce, 0.2, PLACE_REDUCE, slow);
+    part(&apply, 3, PLACE_APPLY, slow);
+    pk_region_end(&update);
+    return samples;
+}
+
+static void evaluate_all(void)
+{
+    PK_REGION_SCOPE(evaluate);
+    cause_compute(10);
+    PK_REGION_SCOPE(metrics);
+    cause_compute(cause_ms + 6);
+}
+
+static void one_step(bool slow)
+{
+    double wall = cause_wall(), cpu = cause_cpu();
+    unsigned samples = 0;
+    take_batch();
+    if (slow && cause_other_kind)
+        evaluate_all();
+    else
+        samples = train(slow);
+    part(&log_lines, 0.5, PLACE_LOG, slow);
+    now->cpu = cause_cpu() - cpu;
+    now->wall = cause_wall() - wall;
+    pk_step(samples);
+}
+
+/* ---- the worker ---- */
+
+static void put_words(const char *key, const char *words)
+{
+    char all[200], *rest, *word;
+    snprintf(all, sizeof all, "%s", words);
+    printf("\"%s\": [", key);
+    for (word = strtok_r(all, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        printf("%s\"%s\"", word == all ? "" : ", ", word);
+    printf("], ");
+}
+
+static void tell(void)
+{
+    double truth = made->truth == TRUTH_TOLD ? cause_both->told : more(made->truth);
+    const char *region = made->truth == TRUTH_LOADED ? "load"
+                         : made->truth == TRUTH_STEP ? "evaluate"
+                                                     : where[made->place];
+    double off =
+        made->truth == TRUTH_OFF ? 0 : more(TRUTH_OFF) - (made->truth == TRUTH_TOLD ? truth : 0);
+    printf("{\"cause\": \"%s\", \"step\": %d, \"truth_ms\": %.3f, ", made->name, SLOW, truth);
+    put_words("expected", made->expected);
+    printf("\"who\": \"%s\", \"region\": \"%s\", \"outside\": %s, ", made->who ? made->who : "",
+           region, made->outside ? "true" : "false");
+    printf("\"off_ms\": %.3f, \"took_ms\": %.3f, \"usual_ms\": %.3f}\n", off, steps[SLOW].wall,
+           middle(steps[SLOW - 3].wall, steps[SLOW - 2].wall, steps[SLOW - 1].wall));
+}
+
+static int work(void)
+{
+    char wish[64], path[512];
+    pthread_t loader;
+    if (made->join)
+        made->join();
+    snprintf(wish, sizeof wish, "slow=1.5,floor:%.0f", cause_ms * 1e3 / 2);
+    snprintf(path, sizeof path, "%s/%s-%%s.json", cause_folder, made->name);
+    int size = made->place == PLACE_REDUCE ? 2 : 1;
+    if (pk_start(pk_options(.capture = wish, .capture_path = path, .world_size = size)) != PK_OK) {
+        fprintf(stderr, "causes: %s\n", pk_error_message());
+        return 1;
+    }
+    if (pthread_create(&loader, NULL, run_loader, NULL) != 0)
+        return 1;
+    if (made->begin)
+        made->begin();
+    for (int i = 0; i < STEPS; i++) {
+        now = steps + i;
+        one_step(i == SLOW);
+    }
+    end_loader(loader);
+    if (pk_stop() != PK_OK)
+        fprintf(stderr, "causes: %s\n", pk_error_message());
+    tell();
+    return 0;
+}
+
+/* ---- the helper ---- */
+
+static int bell[2];
+
+void cause_ring(void)
+{
+    cause_both->done = cause_both->heard = 0;
+    if (write(bell[1], "", 1) != 1)
+        abort();
+}
+
+static volatile sig_atomic_t ended;
+
+static void end(int signal)
+{
+    ended = signal;
+}
+
+/* Until the worker has gone, which closes the bell. */
+static int help(pid_t worker)
+{
+    int status = 0;
+    char byte;
+    close(bell[1]);
+    cause_both->worker = worker;
+    if (made->help)
+        while (!ended && read(bell[0], &byte, 1) == 1)
+            made->help();
+    if (ended)
+        kill(worker, SIGKILL);
+    while (waitpid(worker, &status, 0) < 0 && errno == EINTR)
+        if (ended)
+            kill(worker, SIGKILL);
+    if (made->finish)
+        made->finish();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+void cause_skip(const char *why, ...)
+{
+    va_list list;
+    va_start(list, why);
+    vprintf(why, list);
+    va_end(list);
+    putchar('\n');
+    fflush(stdout);
+    _exit(77);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "list") == 0) {
+        cause_list();
+        return 0;
+    }
+    made = argc == 5 && strcmp(argv[3], "--capture-folder") == 0 ? cause_find(argv[1]) : NULL;
+    cause_ms = made ? strtod(argv[2], NULL) : 0;
+    if (!made || !(cause_ms >= 1 && cause_ms <= 10000)) {
+        fprintf(stderr, "causes NAME MS --capture-folder DIR, or causes list\n");
+        return 2;
+    }
+    cause_folder = argv[4];
+    cause_both =
+        mmap(NULL, sizeof *cause_both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (cause_both == MAP_FAILED || pipe(bell) != 0)
+        return 1;
+    if (made->prepare)
+        made->prepare();
+    struct sigaction action = {.sa_handler = end};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    pid_t worker = fork();
+    if (worker == 0) {
+        signal(SIGTERM, SIG_DFL);
+        signal(SIGINT, SIG_DFL);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(bell[0]);
+        exit(work());
+    }
+    return worker < 0 ? 1 : help(worker);
+}
