@@ -1,4 +1,4 @@
-/* The causes: what is done to a step, or in it. */
+/* What a program does itself that makes a step slow. */
 #include "causes.h"
 
 #include <pk/comm.h>
@@ -10,226 +10,18 @@
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 enum { KIB = 1024, MIB = 1024 * 1024 };
-
-static bool all_of(bool good, const char *what)
-{
-    if (!good)
-        cause_skip("%s: %s", what, strerror(errno));
-    return good;
-}
-
-/* What has been waited since then: wall time without CPU time. */
-typedef struct since {
-    double wall, cpu;
-} since;
-
-static since from_now(void)
-{
-    return (since){cause_wall(), cause_cpu()};
-}
-
-static double waited(since s)
-{
-    return cause_wall() - s.wall - (cause_cpu() - s.cpu);
-}
-
-static void ring_and_see(const _Atomic int *until)
-{
-    cause_ring();
-    while (!*until)
-        ;
-}
-
-/* ---- others have the processor ---- */
-
-static void bind_to(int cpu)
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET((size_t)cpu, &one);
-    sched_setaffinity(0, sizeof one, &one);
-}
-
-/* Its thread alone: perfkit's are there by then. */
-static void bind_worker(void)
-{
-    cause_both->cpu = sched_getcpu();
-    bind_to(cause_both->cpu);
-    cause_ring();
-}
-
-static void burn(double ms)
-{
-    for (double until = cause_wall() + ms; cause_wall() < until;)
-        ;
-}
-
-/* Told the first time where, from then on to burn. */
-static void be_neighbour(void)
-{
-    static bool bound;
-    if (bound) {
-        burn(cause_ms);
-        return;
-    }
-    prctl(PR_SET_NAME, "neighbour");
-    bind_to(cause_both->cpu);
-    if (sched_setscheduler(0, SCHED_RR, &(struct sched_param){.sched_priority = 10}) != 0)
-        setpriority(PRIO_PROCESS, 0, -20);
-    bound = true;
-}
-
-static void may_have_priority(void)
-{
-    errno = 0;
-    bool can = setpriority(PRIO_PROCESS, 0, -20) == 0;
-    int error = errno;
-    setpriority(PRIO_PROCESS, 0, 0);
-    errno = error;
-    all_of(can, "a higher priority");
-}
-
-static void beside_neighbour(bool slow)
-{
-    if (slow)
-        cause_ring();
-    cause_compute(2);
-}
-
-static cause_group group;
-
-static void make_quota_group(void)
-{
-    cause_group_make(&group, "cpu", "cpu.cfs_quota_us", "cpu.max");
-}
-
-static void join_group(void)
-{
-    cause_group_join(&group);
-}
-
-static void remove_group(void)
-{
-    cause_group_remove(&group);
-}
-
-/* A twentieth of a processor, in periods of 100 ms. */
-static void under_quota(bool slow)
-{
-    if (slow && !cause_group_write(&group, group.second ? "cpu.max" : "cpu.cfs_quota_us",
-                                   group.second ? "5000 100000" : "5000"))
-        abort();
-    since s = from_now();
-    cause_compute(cause_ms / 19);
-    while (slow && waited(s) < 0.9 * cause_ms)
-        cause_compute(0.5);
-    if (slow)
-        cause_group_write(&group, group.second ? "cpu.max" : "cpu.cfs_quota_us",
-                          group.second ? "max 100000" : "-1");
-}
-
-static void cannot_steal(void)
-{
-    cause_skip("a guest cannot make its host take a processor away");
-}
-
-#ifdef _OPENMP
-/* On two processors, whose threads do not spin for more. */
-static void bind_to_two(void)
-{
-    cpu_set_t all, two;
-    int count = 0;
-    sched_getaffinity(0, sizeof all, &all);
-    CPU_ZERO(&two);
-    for (size_t i = 0; i < CPU_SETSIZE && count < 2; i++)
-        if (CPU_ISSET(i, &all)) {
-            CPU_SET(i, &two);
-            count++;
-        }
-    if (count < 2)
-        cause_skip("one processor");
-    sched_setaffinity(0, sizeof two, &two);
-}
-
-/* The first thread ends last, so it hardly waits for others. */
-static void in_team(bool slow)
-{
-    enum { EACH = 10 };
-    int threads = slow ? 2 + (int)(2 * cause_ms / EACH) : 2;
-#pragma omp parallel num_threads(threads)
-    cause_compute(sched_getcpu() < 0 ? 0 : EACH);
-}
-
-static void needs_openmp(void) {}
-#else
-static void needs_openmp(void)
-{
-    cause_skip("built without OpenMP");
-}
-
-static void in_team(bool slow)
-{
-    (void)slow;
-}
-
-#define bind_to_two NULL
-#endif
-
-/* ---- it stands still ---- */
-
-static void until_done(bool slow)
-{
-    cause_compute(1);
-    if (slow)
-        ring_and_see(&cause_both->done);
-}
-
-static void stop_it(void)
-{
-    kill(cause_both->worker, SIGSTOP);
-    double begun = cause_wall();
-    cause_sleep(cause_ms);
-    kill(cause_both->worker, SIGCONT);
-    cause_both->told = cause_wall() - begun;
-    cause_both->done = 1;
-}
-
-static void make_freezer(void)
-{
-    cause_group_make(&group, "freezer", "freezer.state", "cgroup.freeze");
-}
-
-static void freeze(bool yes)
-{
-    const char *word = group.second ? (yes ? "1" : "0") : yes ? "FROZEN" : "THAWED";
-    if (!cause_group_write(&group, group.second ? "cgroup.freeze" : "freezer.state", word))
-        fprintf(stderr, "causes: %s: %s\n", group.path, strerror(errno));
-}
-
-static void freeze_it(void)
-{
-    freeze(true);
-    double begun = cause_wall();
-    cause_sleep(cause_ms);
-    freeze(false);
-    cause_both->told = cause_wall() - begun;
-    cause_both->done = 1;
-}
 
 /* ---- locks ---- */
 
@@ -246,7 +38,7 @@ static void keep(clockid_t of_taker)
     if (!spins)
         cause_sleep(cause_ms);
     while (spins && cause_clock(of_taker) < until)
-        cause_sleep(0.2);
+        cause_sleep(2);
 }
 
 /* Holds the lock once it is wanted. */
@@ -302,7 +94,7 @@ static void open_file(const char *name)
     struct statfs at;
     snprintf(path, sizeof path, "%s/%s", cause_folder, name);
     file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    all_of(file >= 0 && fstatfs(file, &at) == 0, path);
+    cause_need(file >= 0 && fstatfs(file, &at) == 0, path);
     unlink(path);
     if (at.f_type == TMPFS)
         cause_skip("%s lies in memory", cause_folder);
@@ -314,9 +106,9 @@ static void fill_file(void)
     open_file("cold");
     for (int i = 0; i < BLOCKS; i++) {
         memset(block, i + 1, sizeof block);
-        all_of(write(file, block, sizeof block) == sizeof block, "a file of 128 MiB");
+        cause_need(write(file, block, sizeof block) == sizeof block, "a file of 128 MiB");
     }
-    all_of(fsync(file) == 0, "fsync");
+    cause_need(fsync(file) == 0, "fsync");
     posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
     posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
 }
@@ -332,10 +124,10 @@ static off_t next_block(void)
 static void read_blocks(bool slow)
 {
     static char block[BLOCK];
-    since s = from_now();
+    cause_span begun = cause_begin();
     if (!slow)
         cause_compute(0.2);
-    for (int i = 0; slow && i < BLOCKS && waited(s) < cause_ms; i++)
+    for (int i = 0; slow && i < BLOCKS && cause_waited(cause_since(begun)) < cause_ms; i++)
         if (pread(file, block, sizeof block, next_block()) != sizeof block)
             abort();
 }
@@ -348,11 +140,11 @@ static void open_log_file(void)
 static void sync_file(bool slow)
 {
     static char block[4 * KIB];
-    since s = from_now();
+    cause_span begun = cause_begin();
     do {
         if (pwrite(file, block, sizeof block, 0) != sizeof block || (slow && fsync(file) != 0))
             abort();
-    } while (slow && waited(s) < cause_ms);
+    } while (slow && cause_waited(cause_since(begun)) < cause_ms);
 }
 
 /* ---- whoever should read, or answer, does not ---- */
@@ -404,23 +196,23 @@ static void be_sink(void)
 
 static void make_pipe(void)
 {
-    all_of(pipe(line) == 0, "pipe");
+    cause_need(pipe(line) == 0, "pipe");
 }
 
 /* More than it has room for. */
 static void fill_pipe(bool slow)
 {
     if (slow)
-        ring_and_see(&cause_both->heard);
+        cause_ring_until(&cause_both->heard);
     write_all(slow ? 80 * KIB : 100);
 }
 
 static void make_terminal(void)
 {
     line[0] = posix_openpt(O_RDWR | O_NOCTTY);
-    all_of(line[0] >= 0 && grantpt(line[0]) == 0 && unlockpt(line[0]) == 0, "a pty");
+    cause_need(line[0] >= 0 && grantpt(line[0]) == 0 && unlockpt(line[0]) == 0, "a pty");
     line[1] = open(ptsname(line[0]), O_RDWR | O_NOCTTY);
-    all_of(line[1] >= 0, "a pty's other end");
+    cause_need(line[1] >= 0, "a pty's other end");
 }
 
 /* The master reads a little now and then. */
@@ -443,11 +235,11 @@ static void be_terminal(void)
 static void log_lines(bool slow)
 {
     if (slow)
-        ring_and_see(&cause_both->heard);
-    since s = from_now();
+        cause_ring_until(&cause_both->heard);
+    cause_span begun = cause_begin();
     do
         write_all(200);
-    while (slow && waited(s) < cause_ms);
+    while (slow && cause_waited(cause_since(begun)) < cause_ms);
     if (slow)
         cause_both->done = 1;
 }
@@ -458,11 +250,11 @@ static void make_connection(void)
     socklen_t size = sizeof at;
     int listener = socket(AF_INET, SOCK_STREAM, 0);
     line[1] = socket(AF_INET, SOCK_STREAM, 0);
-    all_of(listener >= 0 && bind(listener, (void *)&at, sizeof at) == 0 &&
-               listen(listener, 1) == 0 && getsockname(listener, (void *)&at, &size) == 0 &&
-               connect(line[1], (void *)&at, size) == 0 &&
-               (line[0] = accept(listener, NULL, NULL)) >= 0,
-           "a connection to 127.0.0.1");
+    cause_need(listener >= 0 && bind(listener, (void *)&at, sizeof at) == 0 &&
+                   listen(listener, 1) == 0 && getsockname(listener, (void *)&at, &size) == 0 &&
+                   connect(line[1], (void *)&at, size) == 0 &&
+                   (line[0] = accept(listener, NULL, NULL)) >= 0,
+               "a connection to 127.0.0.1");
     close(listener);
 }
 
@@ -537,10 +329,10 @@ static void make_resolver(void)
     socklen_t size = sizeof at;
     int silent = socket(AF_INET, SOCK_DGRAM, 0);
     resolver = socket(AF_INET, SOCK_DGRAM, 0);
-    all_of(silent >= 0 && bind(silent, (void *)&at, sizeof at) == 0 &&
-               getsockname(silent, (void *)&at, &size) == 0 &&
-               connect(resolver, (void *)&at, size) == 0,
-           "a socket of UDP");
+    cause_need(silent >= 0 && bind(silent, (void *)&at, sizeof at) == 0 &&
+                   getsockname(silent, (void *)&at, &size) == 0 &&
+                   connect(resolver, (void *)&at, size) == 0,
+               "a socket of UDP");
 }
 
 static void resolve(bool slow)
@@ -654,6 +446,12 @@ static void use_heap(bool slow)
 /* Pages of a file, which the group has no room for any more: they are thrown away and read again.
  */
 static const char *mapped;
+static cause_group group;
+
+static void remove_group(void)
+{
+    cause_group_remove(&group);
+}
 
 static void make_memory_group(void)
 {
@@ -663,9 +461,9 @@ static void make_memory_group(void)
 
 static void look_at_pages(double most)
 {
-    since s = from_now();
+    cause_span begun = cause_begin();
     volatile char sum = 0;
-    for (int i = 0; i < BLOCKS && cause_wall() - s.wall < most; i++) {
+    for (int i = 0; i < BLOCKS && cause_wall() - begun.wall < most; i++) {
         const char *block = mapped + next_block();
         for (size_t page = 0; page < BLOCK; page += 4 * KIB)
             sum += block[page];
@@ -694,12 +492,12 @@ static void limit_memory(bool yes)
 
 static void look_up(bool slow)
 {
-    since s = from_now();
+    cause_span begun = cause_begin();
     if (slow)
         limit_memory(true);
     do
-        look_at_pages(slow ? cause_ms - (cause_wall() - s.wall) : 0.5);
-    while (slow && cause_wall() - s.wall < cause_ms);
+        look_at_pages(slow ? cause_ms - (cause_wall() - begun.wall) : 0.5);
+    while (slow && cause_wall() - begun.wall < cause_ms);
     if (slow)
         limit_memory(false);
 }
@@ -728,18 +526,7 @@ static void normalise_longer(void)
 
 /* ---- all of them ---- */
 
-static const cause all[] = {
-    {"sigstop", "stopped", NULL, true, TRUTH_TOLD, PLACE_BACK, .act = until_done, .help = stop_it},
-    {"priority", "no-processor", "neighbour", true, TRUTH_OFF, PLACE_MLP,
-     .prepare = may_have_priority, .begin = bind_worker, .act = beside_neighbour,
-     .help = be_neighbour},
-    {"quota", "no-processor", "quota", true, TRUTH_OFF, PLACE_MLP, .prepare = make_quota_group,
-     .join = join_group, .act = under_quota, .finish = remove_group},
-    {"freeze", "stopped", NULL, true, TRUTH_TOLD, PLACE_BACK, .prepare = make_freezer,
-     .join = join_group, .act = until_done, .help = freeze_it, .finish = remove_group},
-    {"steal", "no-processor", "steal", true, TRUTH_OFF, PLACE_MLP, .prepare = cannot_steal},
-    {"openmp", "no-processor", "own", true, TRUTH_OFF, PLACE_MLP, .prepare = needs_openmp,
-     .join = bind_to_two, .act = in_team},
+const cause causes_inside[] = {
     {"mutex", "lock", "janitor", false, TRUTH_WAITED, PLACE_APPLY, .begin = start_janitor,
      .act = take_lock},
     {"spin", "compute", NULL, false, TRUTH_COMPUTED, PLACE_APPLY, .begin = start_spinning_janitor,
@@ -774,18 +561,5 @@ static const cause all[] = {
      .prepare = make_connection, .begin = join_world, .act = reduce_over_slow, .help = be_server},
     {"function", "compute", "normalise", false, TRUTH_COMPUTED, PLACE_MLP,
      .prepare = normalise_longer},
+    {.name = NULL},
 };
-
-const cause *cause_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (strcmp(all[i].name, name) == 0)
-            return &all[i];
-    return NULL;
-}
-
-void cause_list(void)
-{
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        puts(all[i].name);
-}

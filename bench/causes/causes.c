@@ -9,6 +9,7 @@
 #include <pk/pk.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -59,37 +60,68 @@ void cause_sleep(double ms)
         ;
 }
 
+static int schedstat = -1; /* of the thread that makes steps */
+
+static double delay(void)
+{
+    char text[100] = "";
+    unsigned long long running, ready = 0;
+    if (schedstat >= 0 && pread(schedstat, text, sizeof text - 1, 0) > 0 &&
+        sscanf(text, "%llu %llu", &running, &ready) != 2)
+        ready = 0;
+    return (double)ready * 1e-6;
+}
+
+cause_span cause_begin(void)
+{
+    return (cause_span){cause_wall(), cause_cpu(), delay()};
+}
+
+cause_span cause_since(cause_span s)
+{
+    return (cause_span){cause_wall() - s.wall, cause_cpu() - s.cpu, delay() - s.delay};
+}
+
+double cause_waited(cause_span s)
+{
+    return s.wall - s.cpu - s.delay;
+}
+
 /* ---- what each step took ---- */
 
 typedef struct took {
-    double wall, cpu, loaded, act_wall, act_cpu; /* ms; loaded: waited for the loader */
+    cause_span step, act, loaded; /* loaded: it took a batch from the loader */
 } took;
 
 static took steps[STEPS], *now = steps;
-
-static double waited_in_act(const took *t)
-{
-    return made->outside ? 0 : t->act_wall - t->act_cpu;
-}
-
 static double figure(const took *t, cause_truth which)
 {
     switch (which) {
     case TRUTH_WAITED:
-        return t->act_wall - t->act_cpu;
+        return cause_waited(t->act);
     case TRUTH_COMPUTED:
-        return t->act_cpu;
+        return t->act.cpu;
     case TRUTH_TOOK:
-        return t->act_wall;
+        return t->act.wall - t->act.delay;
     case TRUTH_OFF:
-        return t->wall - t->cpu - t->loaded - waited_in_act(t);
+        return t->step.wall - t->step.cpu - cause_waited(t->loaded);
     case TRUTH_LOADED:
-        return t->loaded;
+        return cause_waited(t->loaded);
     case TRUTH_STEP:
-        return t->cpu;
+        return t->step.cpu;
     default:
         return 0;
     }
+}
+
+static double took_of(const took *t)
+{
+    return t->step.wall;
+}
+
+static double delay_of(const took *t)
+{
+    return t->step.delay;
 }
 
 static double middle(double a, double b, double c)
@@ -99,15 +131,17 @@ static double middle(double a, double b, double c)
 }
 
 /* Beside the steps that are in the capture as well. */
-static double usual(cause_truth which)
-{
-    const took *t = steps + SLOW - BESIDE;
-    return middle(figure(t, which), figure(t + 1, which), figure(t + 2, which));
-}
-
 static double more(cause_truth which)
 {
-    return figure(steps + SLOW, which) - usual(which);
+    const took *t = steps + SLOW - BESIDE;
+    return figure(steps + SLOW, which) -
+           middle(figure(t, which), figure(t + 1, which), figure(t + 2, which));
+}
+
+static double usually(double (*of)(const took *t))
+{
+    const took *t = steps + SLOW - BESIDE;
+    return middle(of(t), of(t + 1), of(t + 2));
 }
 
 /* ---- the loader, a batch or two ahead ---- */
@@ -155,14 +189,14 @@ static void *run_loader(void *nothing)
 static void take_batch(void)
 {
     PK_REGION_SCOPE(load);
-    double wall = cause_wall(), cpu = cause_cpu();
+    cause_span all = cause_begin();
     pthread_mutex_lock(&queue.lock);
     while (queue.made == queue.taken)
         pthread_cond_wait(&queue.changed, &queue.lock);
     queue.taken++;
     pthread_cond_broadcast(&queue.changed);
     pthread_mutex_unlock(&queue.lock);
-    now->loaded = cause_wall() - wall - (cause_cpu() - cpu);
+    now->loaded = cause_since(all);
 }
 
 static void end_loader(pthread_t loader)
@@ -219,10 +253,9 @@ static void act_at(cause_place place, bool slow)
 {
     if (!made->act || made->place != place)
         return;
-    double wall = cause_wall(), cpu = cause_cpu();
+    cause_span act = cause_begin();
     made->act(slow);
-    now->act_cpu = cause_cpu() - cpu;
-    now->act_wall = cause_wall() - wall;
+    now->act = cause_since(act);
 }
 
 static void part(pk_region *region, double ms, cause_place place, bool slow)
@@ -237,13 +270,13 @@ static unsigned embed_samples(bool slow)
 {
     unsigned samples = SAMPLES + (slow ? cause_more_samples : 0);
     PK_REGION_SCOPE(embed);
-    double cpu = cause_cpu();
+    cause_span act = cause_begin();
     for (unsigned i = 0; i < samples; i++) {
         PK_REGION_SCOPE(sample);
         cause_compute(0.5);
     }
     if (made->place == PLACE_EMBED && !made->act)
-        now->act_cpu = now->act_wall = cause_cpu() - cpu;
+        now->act = cause_since(act);
     return samples;
 }
 
@@ -253,10 +286,10 @@ static void go_forward(bool slow, unsigned *samples)
     *samples = embed_samples(slow);
     part(&attention, 2, PLACE_NONE, slow);
     pk_region_begin(&mlp);
-    double cpu = cause_cpu();
+    cause_span act = cause_begin();
     all_ten(slow);
     if (made->place == PLACE_MLP && !made->act)
-        now->act_cpu = now->act_wall = cause_cpu() - cpu;
+        now->act = cause_since(act);
     act_at(PLACE_MLP, slow);
     pk_region_end(&mlp);
 }
@@ -285,7 +318,7 @@ static void evaluate_all(void)
 
 static void one_step(bool slow)
 {
-    double wall = cause_wall(), cpu = cause_cpu();
+    cause_span step = cause_begin();
     unsigned samples = 0;
     take_batch();
     if (slow && cause_other_kind)
@@ -293,8 +326,7 @@ static void one_step(bool slow)
     else
         samples = train(slow);
     part(&log_lines, 0.5, PLACE_LOG, slow);
-    now->cpu = cause_cpu() - cpu;
-    now->wall = cause_wall() - wall;
+    now->step = cause_since(step);
     pk_step(samples);
 }
 
@@ -316,14 +348,12 @@ static void tell(void)
     const char *region = made->truth == TRUTH_LOADED ? "load"
                          : made->truth == TRUTH_STEP ? "evaluate"
                                                      : where[made->place];
-    double off =
-        made->truth == TRUTH_OFF ? 0 : more(TRUTH_OFF) - (made->truth == TRUTH_TOLD ? truth : 0);
     printf("{\"cause\": \"%s\", \"step\": %d, \"truth_ms\": %.3f, ", made->name, SLOW, truth);
     put_words("expected", made->expected);
     printf("\"who\": \"%s\", \"region\": \"%s\", \"outside\": %s, ", made->who ? made->who : "",
            region, made->outside ? "true" : "false");
-    printf("\"off_ms\": %.3f, \"took_ms\": %.3f, \"usual_ms\": %.3f}\n", off, steps[SLOW].wall,
-           middle(steps[SLOW - 3].wall, steps[SLOW - 2].wall, steps[SLOW - 1].wall));
+    printf("\"delay_ms\": %.3f, \"took_ms\": %.3f, \"usual_ms\": %.3f}\n",
+           steps[SLOW].step.delay - usually(delay_of), steps[SLOW].step.wall, usually(took_of));
 }
 
 static int work(void)
@@ -332,7 +362,7 @@ static int work(void)
     pthread_t loader;
     if (made->join)
         made->join();
-    snprintf(wish, sizeof wish, "slow=1.5,floor:%.0f", cause_ms * 1e3 / 2);
+    snprintf(wish, sizeof wish, "slow=1.5,floor:%.0f", cause_ms * 1e3 / 4);
     snprintf(path, sizeof path, "%s/%s-%%s.json", cause_folder, made->name);
     int size = made->place == PLACE_REDUCE ? 2 : 1;
     if (pk_start(pk_options(.capture = wish, .capture_path = path, .world_size = size)) != PK_OK) {
@@ -343,6 +373,7 @@ static int work(void)
         return 1;
     if (made->begin)
         made->begin();
+    schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     for (int i = 0; i < STEPS; i++) {
         now = steps + i;
         one_step(i == SLOW);
@@ -363,6 +394,13 @@ void cause_ring(void)
     cause_both->done = cause_both->heard = 0;
     if (write(bell[1], "", 1) != 1)
         abort();
+}
+
+void cause_ring_until(const _Atomic int *set)
+{
+    cause_ring();
+    while (!*set)
+        ;
 }
 
 static volatile sig_atomic_t ended;
@@ -403,13 +441,31 @@ void cause_skip(const char *why, ...)
     _exit(77);
 }
 
+void cause_need(bool good, const char *what)
+{
+    if (!good)
+        cause_skip("%s: %s", what, strerror(errno));
+}
+
+static const cause *find(const char *name)
+{
+    const cause *const lists[] = {causes_outside, causes_inside};
+    for (int i = 0; i < 2; i++)
+        for (const cause *c = lists[i]; c->name; c++)
+            if (!name)
+                puts(c->name);
+            else if (strcmp(c->name, name) == 0)
+                return c;
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "list") == 0) {
-        cause_list();
+        find(NULL);
         return 0;
     }
-    made = argc == 5 && strcmp(argv[3], "--capture-folder") == 0 ? cause_find(argv[1]) : NULL;
+    made = argc == 5 && strcmp(argv[3], "--capture-folder") == 0 ? find(argv[1]) : NULL;
     cause_ms = made ? strtod(argv[2], NULL) : 0;
     if (!made || !(cause_ms >= 1 && cause_ms <= 10000)) {
         fprintf(stderr, "causes NAME MS --capture-folder DIR, or causes list\n");

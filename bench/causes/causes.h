@@ -26,6 +26,17 @@ static inline __attribute__((always_inline)) void cause_compute(double ms)
 
 void cause_sleep(double ms);
 
+/* Of the thread that makes steps: a moment, and what has passed since then. delay: it could have
+ * gone on and had no processor, as the kernel says; of a group whose quota is used up it does not
+ * say so. */
+typedef struct cause_span {
+    double wall, cpu, delay; /* ms */
+} cause_span;
+
+cause_span cause_begin(void);
+cause_span cause_since(cause_span begun);
+double cause_waited(cause_span passed); /* what is left of wall */
+
 /* ---- the two processes ---- */
 
 /* The worker makes steps, with a session; its parent, the helper, does to it what others do to a
@@ -45,8 +56,12 @@ extern const char *cause_folder; /* for files; not there after the run */
 /* The worker tells the helper to begin. */
 void cause_ring(void);
 
+/* And computes until the helper has set it. */
+void cause_ring_until(const _Atomic int *set);
+
 /* The machine cannot make it: a line on stdout, and exit 77. */
 _Noreturn void cause_skip(const char *why, ...) __attribute__((format(printf, 1, 2)));
+void cause_need(bool good, const char *what); /* else errno is why */
 
 /* ---- a cause ---- */
 
@@ -63,10 +78,10 @@ typedef enum cause_place {
 
 /* What the truth is, beside the same of the steps before. */
 typedef enum cause_truth {
-    TRUTH_WAITED,   /* the act's wall time without its CPU time */
+    TRUTH_WAITED,   /* for how long the act waited, but for a processor */
     TRUTH_COMPUTED, /* its CPU time */
-    TRUTH_TOOK,     /* its wall time */
-    TRUTH_OFF,      /* the step's wall time without its CPU time and its waits */
+    TRUTH_TOOK,     /* its wall time but for what it had no processor */
+    TRUTH_OFF,      /* the step's wall time without its CPU time and its wait for the loader */
     TRUTH_LOADED,   /* for how long the step waited for the loader */
     TRUTH_STEP,     /* the step's CPU time */
     TRUTH_TOLD      /* the helper has measured it */
@@ -87,9 +102,8 @@ typedef struct cause {
     void (*finish)(void);   /* the helper, after the worker */
 } cause;
 
-/* NULL: unknown. */
-const cause *cause_find(const char *name);
-void cause_list(void);
+/* Behind the last one is one without a name. */
+extern const cause causes_outside[], causes_inside[];
 
 /* What the loader does in addition, of the batch of the slow step. */
 extern double cause_decodes, cause_fetches; /* ms */

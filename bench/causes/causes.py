@@ -80,7 +80,7 @@ def is_expected(cause, truth):
 def without_others(causes, truth):
     """Beside load others have the processor as well; as long as the program has found, too, this is no wrong answer."""
     others = [c for c in causes if c["outside"] and not is_expected(c, truth)]
-    known = sum(c["ns"] for c in others) / 1e6 <= max(truth["off_ms"], 0) * (1 + WITHIN) + WITHIN_MS
+    known = sum(c["ns"] for c in others) / 1e6 <= max(truth["delay_ms"], 0) * (1 + WITHIN) + WITHIN_MS
     return [c for c in causes if c not in others] if known else causes
 
 
