@@ -60,7 +60,12 @@ void cause_sleep(double ms)
         ;
 }
 
-static int schedstat = -1; /* of the thread that makes steps */
+static _Thread_local int schedstat = -1; /* of this thread */
+
+static void watch(void)
+{
+    schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+}
 
 static double delay(void)
 {
@@ -156,6 +161,8 @@ static struct {
     bool over;
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
+static double loader_delay[STEPS + 2]; /* of each batch, ms */
+
 static bool wait_for_room(void)
 {
     PK_REGION_SCOPE(full);
@@ -171,13 +178,16 @@ static void *run_loader(void *nothing)
 {
     pk_thread_set_name("loader");
     prctl(PR_SET_NAME, "loader");
+    watch();
     for (int batch = 0; wait_for_room(); batch++) {
+        cause_span begun = cause_begin();
         pk_region_begin(&fetch);
         if (batch == SLOW && cause_fetches > 0)
             cause_fetch();
         pk_region_next(&fetch, &decode);
         cause_compute(2 + (batch == SLOW ? cause_decodes : 0));
         pk_region_end(&decode);
+        loader_delay[batch] = cause_since(begun).delay;
         pthread_mutex_lock(&queue.lock);
         queue.made++;
         pthread_cond_broadcast(&queue.changed);
@@ -344,16 +354,24 @@ static void put_words(const char *key, const char *words)
 
 static void tell(void)
 {
-    double truth = made->truth == TRUTH_TOLD ? cause_both->told : more(made->truth);
+    double truth = made->truth == TRUTH_TOLD ? cause_both->told : more(made->truth), whole = truth;
+    double delayed = steps[SLOW].step.delay - usually(delay_of);
+    if (made->truth == TRUTH_WAITED)
+        whole = more(TRUTH_TOOK);
+    if (made->truth == TRUTH_LOADED) {
+        truth -= loader_delay[SLOW];
+        delayed += loader_delay[SLOW];
+    }
     const char *region = made->truth == TRUTH_LOADED ? "load"
                          : made->truth == TRUTH_STEP ? "evaluate"
                                                      : where[made->place];
-    printf("{\"cause\": \"%s\", \"step\": %d, \"truth_ms\": %.3f, ", made->name, SLOW, truth);
+    printf("{\"cause\": \"%s\", \"step\": %d, \"truth_ms\": %.3f, \"whole_ms\": %.3f, ", made->name,
+           SLOW, truth, whole);
     put_words("expected", made->expected);
     printf("\"who\": \"%s\", \"region\": \"%s\", \"outside\": %s, ", made->who ? made->who : "",
            region, made->outside ? "true" : "false");
-    printf("\"delay_ms\": %.3f, \"took_ms\": %.3f, \"usual_ms\": %.3f}\n",
-           steps[SLOW].step.delay - usually(delay_of), steps[SLOW].step.wall, usually(took_of));
+    printf("\"delay_ms\": %.3f, \"took_ms\": %.3f, \"usual_ms\": %.3f}\n", delayed,
+           steps[SLOW].step.wall, usually(took_of));
 }
 
 static int work(void)
@@ -373,7 +391,7 @@ static int work(void)
         return 1;
     if (made->begin)
         made->begin();
-    schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    watch();
     for (int i = 0; i < STEPS; i++) {
         now = steps + i;
         one_step(i == SLOW);
