@@ -492,14 +492,19 @@ static void limit_memory(bool yes)
     cause_group_write(&group, limit, yes ? text : group.second ? "max" : "-1");
 }
 
+static double had(cause_span passed)
+{
+    return passed.wall - passed.delay;
+}
+
 static void look_up(bool slow)
 {
     cause_span begun = cause_begin();
     if (slow)
         limit_memory(true);
     do
-        look_at_pages(slow ? cause_ms - (cause_wall() - begun.wall) : 0.5);
-    while (slow && cause_wall() - begun.wall < cause_ms);
+        look_at_pages(slow ? 10 : 0.5);
+    while (slow && had(cause_since(begun)) < cause_ms);
     if (slow)
         limit_memory(false);
 }

@@ -320,10 +320,14 @@ static unsigned train(bool slow)
 
 static void evaluate_all(void)
 {
-    PK_REGION_SCOPE(evaluate);
+    cause_span act = cause_begin();
+    pk_region_begin(&evaluate);
     cause_compute(10);
-    PK_REGION_SCOPE(metrics);
+    pk_region_begin(&metrics);
     cause_compute(cause_ms + 6);
+    pk_region_end(&metrics);
+    pk_region_end(&evaluate);
+    now->act = cause_since(act);
 }
 
 static void one_step(bool slow)
@@ -358,6 +362,8 @@ static void tell(void)
     double delayed = steps[SLOW].step.delay - usually(delay_of);
     if (made->truth == TRUTH_WAITED)
         whole = more(TRUTH_TOOK);
+    if (made->truth == TRUTH_STEP)
+        whole = steps[SLOW].act.cpu;
     if (made->truth == TRUTH_LOADED) {
         truth -= loader_delay[SLOW];
         delayed += loader_delay[SLOW];

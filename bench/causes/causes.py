@@ -64,7 +64,8 @@ def beside_of(pk, folder, step):
 # ---- what was said, beside the truth ----
 
 def says(cause, word):
-    return word.lower() in json.dumps([cause.get("region"), cause.get("what"), cause.get("evidence")]).lower()
+    """In whatever stands beside the token."""
+    return word.lower() in json.dumps({**cause, "cause": ""}).lower()
 
 
 def is_expected(cause, truth):
@@ -86,8 +87,8 @@ def without_others(causes, truth):
 
 
 def error_of(told, truth):
-    """Of a read that waited, what it computed while it did not may be counted or not; of a wait for the loader that for
-    which the loader had no processor."""
+    """What may be counted or not: of a read that waited, what it computed while it did not; of a wait for the loader,
+    that for which it had no processor; of a step of another kind, what it left out."""
     least, most = sorted((truth["truth_ms"], truth["whole_ms"]))
     return told - max(least, min(told, most))
 
@@ -95,7 +96,7 @@ def error_of(told, truth):
 def judge(truth, beside):
     if beside is None:
         return {"said": MISSING, "right": False, "who": False, "near": False, "error": None, "accused": False, "adds_up": False}
-    causes, excess = beside.get("causes", []), beside.get("excess", 0)
+    causes, excess = beside.get("causes", []), beside["took"] - beside["usual"]
     left = without_others(causes, truth)
     named = [c for c in left if is_expected(c, truth)]
     error = error_of(sum(c["ns"] for c in named) / 1e6, truth)
