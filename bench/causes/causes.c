@@ -220,22 +220,32 @@ static void end_loader(pthread_t loader)
 
 /* ---- a region of ten functions ---- */
 
-#define NUMBERED(X)                                                                                \
-    X(gather)                                                                                      \
-    X(scale) X(rotate) X(project) X(normalise) X(activate) X(mix) X(scatter) X(reorder) X(store)
+/* Each has something of its own, or the compiler would make one function of them. */
 #define FUNCTION(name)                                                                             \
+    static volatile unsigned name##_calls;                                                         \
     __attribute__((noinline)) static void name(double ms)                                          \
     {                                                                                              \
+        name##_calls++;                                                                            \
         cause_compute(ms);                                                                         \
     }
-#define CALL(name)                                                                                 \
-    name(0.3 + (slow && (void (*)(double))name == normalise ? cause_in_normalise : 0));
 
-NUMBERED(FUNCTION)
+FUNCTION(gather)
+FUNCTION(scale)
+FUNCTION(rotate)
+FUNCTION(project)
+FUNCTION(normalise)
+FUNCTION(activate)
+FUNCTION(mix)
+FUNCTION(scatter)
+FUNCTION(reorder)
+FUNCTION(store)
 
 static void all_ten(bool slow)
 {
-    NUMBERED(CALL)
+    static void (*const ten[])(double) = {gather,   scale, rotate,  project, normalise,
+                                          activate, mix,   scatter, reorder, store};
+    for (size_t i = 0; i < sizeof ten / sizeof *ten; i++)
+        ten[i](0.3 + (slow && ten[i] == normalise ? cause_in_normalise : 0));
 }
 
 /* ---- a step ---- */

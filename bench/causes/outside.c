@@ -181,6 +181,9 @@ static cause_group group;
 static void make_quota_group(void)
 {
     cause_group_make(&group, "cpu", "cpu.cfs_quota_us", "cpu.max");
+    /* As if it were in no group but for its quota. */
+    cause_group_write(&group, group.second ? "cpu.weight" : "cpu.shares",
+                      group.second ? "800" : "8192");
 }
 
 static void join_group(void)
