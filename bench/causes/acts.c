@@ -482,14 +482,16 @@ static void join_and_map(void)
     look_at_pages(1e9);
 }
 
-static void limit_memory(bool yes)
+/* The helper, told the first time to take room away, and then to give it back. */
+static void limit_memory(void)
 {
+    static bool limited;
     const char *limit = group.second ? "memory.max" : "memory.limit_in_bytes";
+    const char *used = group.second ? "memory.current" : "memory.usage_in_bytes";
     char text[32];
-    snprintf(text, sizeof text, "%lld",
-             cause_group_read(&group, group.second ? "memory.current" : "memory.usage_in_bytes") -
-                 96ll * MIB);
-    cause_group_write(&group, limit, yes ? text : group.second ? "max" : "-1");
+    snprintf(text, sizeof text, "%lld", cause_group_read(&group, used) - 96ll * MIB);
+    cause_group_write(&group, limit, !limited ? text : group.second ? "max" : "-1");
+    limited = true;
 }
 
 static double had(cause_span passed)
@@ -501,12 +503,12 @@ static void look_up(bool slow)
 {
     cause_span begun = cause_begin();
     if (slow)
-        limit_memory(true);
+        cause_ring();
     do
         look_at_pages(slow ? 10 : 0.5);
     while (slow && had(cause_since(begun)) < cause_ms);
     if (slow)
-        limit_memory(false);
+        cause_ring();
 }
 
 /* ---- the program's own doing ---- */
@@ -552,7 +554,7 @@ const cause causes_inside[] = {
     {"trim", "page-faults", NULL, false, TRUTH_COMPUTED, PLACE_MLP, .begin = calibrate_trimming,
      .act = use_heap},
     {"reclaim", "memory", NULL, false, TRUTH_WAITED, PLACE_MLP, .prepare = make_memory_group,
-     .join = join_and_map, .act = look_up, .finish = remove_group},
+     .join = join_and_map, .act = look_up, .help = limit_memory, .finish = remove_group},
     {"batch", "more-work", "sample", false, TRUTH_COMPUTED, PLACE_EMBED, .prepare = batch_more},
     {"other-kind", "other-kind", "evaluate", false, TRUTH_STEP, PLACE_NONE,
      .prepare = be_other_kind},
