@@ -333,10 +333,10 @@ static void make_condition(void)
     pki_condition_make(&finished);
 }
 
-static void turn(bool now_on)
+static void turn_off(void)
 {
     pthread_mutex_lock(&pki_drain_lock);
-    on = now_on;
+    on = false;
     pthread_mutex_unlock(&pki_drain_lock);
 }
 
@@ -345,9 +345,12 @@ pk_status pki_collect_start(pki_session *s)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_condition);
     s->stopping = false;
+    /* Its first round waits: behind it, a collector with much to do leaves the lock to nobody. */
+    pthread_mutex_lock(&pki_drain_lock);
     int error = pki_spawn(&s->collector, collect, s);
     s->collecting = error == 0;
-    turn(error == 0);
+    on = error == 0;
+    pthread_mutex_unlock(&pki_drain_lock);
     return error ? pki_fail(PK_ETHREAD, "collector thread: %s", strerror(error)) : PK_OK;
 }
 
@@ -366,17 +369,17 @@ void pki_collect_ended(void)
 
 void pki_collect_stop(pki_session *s)
 {
-    turn(false);
-    if (!s->collecting)
-        return;
+    bool joins = s->collecting && !pthread_equal(s->collector, pthread_self());
     s->collecting = false;
-    if (pthread_equal(s->collector, pthread_self()))
-        return;
-    pthread_mutex_lock(&wake_lock);
-    s->stopping = true;
-    pthread_mutex_unlock(&wake_lock);
-    pki_bell_ring(&pki_collector_bell);
-    pthread_join(s->collector, NULL);
+    if (joins) { /* first: it might take that lock again and again */
+        pthread_mutex_lock(&wake_lock);
+        s->stopping = true;
+        pthread_mutex_unlock(&wake_lock);
+        pki_bell_ring(&pki_collector_bell);
+    }
+    turn_off();
+    if (joins)
+        pthread_join(s->collector, NULL);
 }
 
 /* Whoever uses a processor is at work; who waits, for a lock or a disk, does not. */
