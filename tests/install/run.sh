@@ -228,7 +228,7 @@ run_cmake()
 # The core alone: small, it records, and what it lacks it refuses by name.
 run_core()
 {
-    meson setup made "$source" -Dservices= -Dtools=false -Dtests=false -Dbench=false -Dexamples=false -Dshared=false \
+    meson setup made "$source" -Ddebug=false -Dservices= -Dtools=false -Dtests=false -Dbench=false -Dexamples=false -Dshared=false \
         -Dcuda=disabled -Dcupti=disabled -Dnvtx=disabled -Dnccl=disabled -Dmpi=disabled >log 2>&1 || { cat log; return 1; }
     meson compile -C made pk:static_library >log 2>&1 || { cat log; return 1; }
     compile -O2 -I"$source/include" -Imade/include "$here/consumer.c" -o core made/lib/libpk.a -lm -lz -ldl -pthread
