@@ -760,7 +760,7 @@ static void sessions_come_and_go(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, program, i ? NULL : &over), 0);
     assert_int_equal(pthread_create(&threads[THREADS], NULL, worker, NULL), 0);
     assert_int_equal(pthread_create(&threads[THREADS + 1], NULL, flusher, NULL), 0);
-    for (int i = is_slow() ? 12 : 0; i < 20; i++) {
+    for (int i = is_slow() ? 16 : 0; i < 20; i++) {
         struct timespec t = {0, 5000000};
         if (i % 4 == 3)
             start_tuned(",cupti_steps=0-50", .rank = 0);
