@@ -463,7 +463,7 @@ static void restarts(void **state)
     (void)state;
     unsigned files = kit_open_files(), threads = kit_threads();
     begin_work();
-    for (unsigned i = 0; i < kit_scaled(150); i++)
+    for (unsigned i = 0; i < kit_scaled(100); i++)
         one_session(i, i % 5 == 4 ? kit_path("restart.json") : NULL, i % 7 * 500);
     end_work();
     assert_true(kit_open_files() <= files + 1); /* the last session's memory, for its statistics */
