@@ -234,11 +234,13 @@ bool pki_nodes_read(const char *root, const pki_cpus *allowed, pki_nodes *out)
 
 /* ---- cgroups ---- */
 
+/* What a group has been throttled by a quota that it no longer has counts, too. */
 static void tighten(pki_quota *q, double processors, const char *stat, bool first_version)
 {
-    if (!(processors > 0) || (q->processors > 0 && processors >= q->processors))
+    bool has = processors > 0, known = q->processors > 0;
+    if (has ? known && processors >= q->processors : known || q->throttled)
         return;
-    q->processors = processors;
+    q->processors = has ? processors : 0;
     q->periods = number_of(stat, "nr_periods");
     q->throttled = number_of(stat, "nr_throttled");
     q->throttled_ns = first_version ? number_of(stat, "throttled_time")
@@ -271,8 +273,8 @@ static void read_first(const char *root, const char *mount, const char *group, p
     read_text(root, stat, sizeof stat, format, mount, group, "cpu.stat");
     if (!read_text(root, text, sizeof text, format, mount, group, "cpu.cfs_quota_us"))
         return;
-    double quota = (double)strtoll(text, NULL, 10);
-    if (quota > 0 && read_text(root, text, sizeof text, format, mount, group, "cpu.cfs_period_us"))
+    double quota = PKI_MAX((double)strtoll(text, NULL, 10), 0);
+    if (read_text(root, text, sizeof text, format, mount, group, "cpu.cfs_period_us"))
         tighten(q, quota / PKI_MAX((double)strtoll(text, NULL, 10), 1), stat, true);
 }
 
@@ -707,4 +709,59 @@ bool pki_topdown_find(pki_topdown *out, char *why_not, size_t size)
                  "this processor shows no counters of pipeline slots that are known here "
                  "(Intel's from Ice Lake on, AMD's Zen 4 and Zen 5 have them)");
     return out->count > 0;
+}
+
+/* ---- a ring of the kernel's records ---- */
+
+static size_t page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The mapping keeps the event, so no descriptor stays open that the program could close. */
+bool pki_kernel_ring_open(pki_kernel_ring *r, struct perf_event_attr *a, uint32_t tid, size_t pages)
+{
+    int fd = (int)syscall(SYS_perf_event_open, a, (pid_t)tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    *r = (pki_kernel_ring){0};
+    if (fd < 0)
+        return false;
+    void *at = MAP_FAILED;
+    for (; pages && at == MAP_FAILED; pages /= 2) {
+        r->bytes = pages * page_size();
+        at = mmap(NULL, r->bytes + page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    int error = errno;
+    close(fd);
+    errno = error;
+    r->page = at == MAP_FAILED ? NULL : at;
+    return r->page != NULL;
+}
+
+void pki_kernel_ring_close(pki_kernel_ring *r)
+{
+    if (r->page)
+        munmap(r->page, r->bytes + page_size());
+    r->page = NULL;
+}
+
+static void copy_out(const pki_kernel_ring *r, uint64_t at, void *to, size_t size)
+{
+    const char *data = (const char *)r->page + page_size();
+    size_t from = (size_t)(at % r->bytes), first = PKI_MIN(size, (size_t)r->bytes - from);
+    memcpy(to, data + from, first);
+    memcpy((char *)to + first, data, size - first);
+}
+
+/* perf_event_open(2), "MMAP layout". */
+bool pki_kernel_ring_next(pki_kernel_ring *r, pki_kernel_record *out)
+{
+    uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE); /* as the manual says */
+    uint64_t tail = r->page->data_tail;
+    if (tail >= head)
+        return false;
+    copy_out(r, tail, &out->header, sizeof out->header);
+    size_t size = PKI_MAX(out->header.size, sizeof out->header) - sizeof out->header;
+    copy_out(r, tail + sizeof out->header, out->words, PKI_MIN(size, sizeof out->words));
+    __atomic_store_n(&r->page->data_tail, tail + sizeof out->header + size, __ATOMIC_RELEASE);
+    return true;
 }

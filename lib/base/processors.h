@@ -1,6 +1,7 @@
 /* lib/base/processors.h - processors: their files, events and slots */
 #pragma once
 
+#include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -199,3 +200,24 @@ bool pki_topdown_config(const char *text, uint64_t *config);
 
 /* For tests: the folder that stands for /. */
 extern const char *pki_topdown_root;
+
+/* ---- a ring of the kernel's records ---- */
+
+/* Of one thread of the process, by an event of perf_event_open(2); all zero: not open. */
+typedef struct pki_kernel_ring {
+    struct perf_event_mmap_page *page;
+    uint64_t bytes;
+} pki_kernel_ring;
+
+typedef struct pki_kernel_record {
+    struct perf_event_header header;
+    uint64_t words[4]; /* the first ones behind it */
+} pki_kernel_record;
+
+/* False: errno. So many pages, a power of two; fewer where these are not to be had. */
+bool pki_kernel_ring_open(pki_kernel_ring *ring, struct perf_event_attr *attributes, uint32_t tid,
+                          size_t pages);
+void pki_kernel_ring_close(pki_kernel_ring *ring);
+
+/* The oldest record, which it takes out. */
+bool pki_kernel_ring_next(pki_kernel_ring *ring, pki_kernel_record *record);

@@ -321,6 +321,14 @@ static bool is_slow(const pki_clauses *c, uint64_t ns, uint64_t median)
            ns - median >= c->floor_ns;
 }
 
+uint64_t pki_choose_late(pki_chooser *ch, uint32_t kind)
+{
+    const pki_clauses *c = &ch->clauses;
+    double median = c->slow != 0 ? (double)pki_like_median(pki_like_of(&ch->medians, kind)) : 0;
+    double late = c->slow * median, least = median + (double)c->floor_ns;
+    return median > 0 ? (uint64_t)(late > least ? late : least) : 0;
+}
+
 static unsigned choose_slow(pki_chooser *ch, uint64_t number, uint32_t kind, uint64_t ns,
                             pki_wish *wish)
 {

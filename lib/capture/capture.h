@@ -145,6 +145,9 @@ bool pki_wish_merge(pki_wish *wish, const pki_wish *next);
 unsigned pki_choose(pki_chooser *chooser, uint64_t number, uint32_t kind, uint64_t ns,
                     pki_wish wishes[PKI_WISHES_MOST]);
 
+/* How long a step of that kind has to last to be slow, ns; 0: that is not known yet, or none is. */
+uint64_t pki_choose_late(pki_chooser *chooser, uint32_t kind);
+
 /* Is one of these steps, none of which is over, to be captured by its number, or the first of them
  * in a cycle's warm-up? */
 bool pki_choose_foresees(const pki_chooser *chooser, uint64_t first, uint64_t last);

@@ -175,8 +175,31 @@ typedef struct pki_path_row {
     uint64_t calls, self; /* in the step */
     double usual;         /* self time: its median over the usual steps */
     uint64_t blocked;     /* of self: it waited for something, off its processor; 0: or not known */
-    double usual_blocked;
+    double usual_blocked, usual_calls;
 } pki_path_row;
+
+/* Causes, beside the words of out/chrome/events.h for what a thread waits for. */
+#define PKI_NO_PROCESSOR "no-processor"
+#define PKI_STOPPED "stopped"
+#define PKI_COLLECTIVE "collective"
+#define PKI_PAGE_FAULTS "page-faults"
+#define PKI_MORE_WORK "more-work"
+#define PKI_OTHER_KIND "other-kind"
+#define PKI_COMPUTE "compute"
+#define PKI_LONGER "longer" /* it computed or waited: not known */
+#define PKI_BY_QUOTA "its cgroup's quota"
+
+/* What a step's difference from the usual ones is made of (tools/beside/causes.c). */
+typedef struct pki_cause {
+    char *cause;    /* a word of docs/internals/trace-format.md */
+    double ns;      /* of the difference */
+    bool outside;   /* the program did nothing for it */
+    bool waits;     /* off its processor, for what the program has asked for */
+    char *region;   /* the path; "": outside every region, or of none */
+    char *function; /* that its processor was in; "": not known, or in none more than in others */
+    char *call, *object, *by, *by_region; /* "": not known, or there is none */
+    double now, usual;                    /* calls or items; 0: it is not about these */
+} pki_cause;
 
 /* What the process read or wrote in a step, as a counter of costs=io says, and in usual ones. */
 typedef struct pki_io_beside {
@@ -202,7 +225,9 @@ typedef struct pki_beside {
     uint64_t usual_step; /* the one that is nearest to that */
     uint64_t usual_count;
     bool same_kind; /* as pk_step_kind has announced them; else there were none, and it is others */
-    size_t path_count;
+    size_t path_count, cause_count;
+    pki_cause *causes;  /* those outside the program first, the dearest first */
+    double unexplained; /* of the difference, ns; below 0: something took less */
     pki_unplaced unplaced;
     size_t io_count; /* 0: nothing is known of it */
     pki_io_beside *io;

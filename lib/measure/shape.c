@@ -631,7 +631,7 @@ static const pki_shape tree = {SHAPE(pki_tree_row, tree_members)};
 static const pki_member path_members[] = {
     PLAINS(pki_path_row, where, path),
     {CHOICE("kind", pki_path_row, kind, pki_kind_choice)},
-    PLAINS(pki_path_row, calls, self, usual, blocked, usual_blocked),
+    PLAINS(pki_path_row, calls, usual_calls, self, usual, blocked, usual_blocked),
 };
 static const pki_shape path = {SHAPE(pki_path_row, path_members)};
 
@@ -640,12 +640,20 @@ static const pki_member io_beside_members[] = {
 };
 static const pki_shape io_beside = {SHAPE(pki_io_beside, io_beside_members)};
 
+static const pki_member cause_members[] = {
+    PLAINS(pki_cause, cause, ns, outside, waits, region, function, call, object, by, by_region, now,
+           usual),
+};
+static const pki_shape cause = {SHAPE(pki_cause, cause_members)};
+
 static const pki_member unplaced_members[] = {PLAINS(pki_unplaced, ready, usual)};
 static const pki_shape unplaced = {SHAPE(pki_unplaced, unplaced_members)};
 
 static const pki_member beside_members[] = {
     PLAINS(pki_beside, took, step, usual, usual_step, usual_count, same_kind),
+    PLAINS(pki_beside, unexplained),
     {OPTIONAL(pki_beside, unplaced, unplaced)},
+    {ROWS("causes", pki_beside, causes, cause_count, cause), .lines = true},
     {ROWS("io", pki_beside, io, io_count, io_beside), .optional = true},
     {ROWS("paths", pki_beside, paths, path_count, path), .lines = true},
 };

@@ -123,11 +123,11 @@ static void pki_session_reset_log(void)
 /* ---- service ---- */
 
 extern const pki_service pki_service_activity, pki_service_tail, pki_service_captures,
-    pki_service_states, pki_service_live, pki_service_stragglers, pki_service_thinning,
-    pki_service_processors, pki_service_io, pki_service_io_steps, pki_service_energy,
-    pki_service_events, pki_service_memory, pki_service_memory_steps, pki_service_gpu_memory,
-    pki_service_gpu_load, pki_service_windows, pki_service_metrics, pki_service_goodput,
-    pki_service_watchdog, pki_service_job;
+    pki_service_states, pki_service_looks, pki_service_live, pki_service_stragglers,
+    pki_service_thinning, pki_service_processors, pki_service_io, pki_service_io_steps,
+    pki_service_energy, pki_service_events, pki_service_memory, pki_service_memory_steps,
+    pki_service_gpu_memory, pki_service_gpu_load, pki_service_windows, pki_service_metrics,
+    pki_service_goodput, pki_service_watchdog, pki_service_job;
 
 /* Of layers that know no session. */
 static const pki_service progress = {
@@ -150,6 +150,7 @@ const pki_service *const pki_services[] = {
     &phases,
     &pki_service_captures,
     &pki_service_states, /* behind it: what it tells belongs to the round */
+    &pki_service_looks,
     &pki_service_live,
     &pki_service_stragglers,
     &pki_service_thinning,
@@ -204,6 +205,17 @@ uint64_t pki_services_spent(void)
     for (size_t i = 0; i < pki_service_count; i++)
         ns += pki_services[i]->spent ? pki_services[i]->spent() : 0;
     return ns;
+}
+
+uint64_t pki_services_watch(pki_session *s, uint64_t slept, uint64_t due)
+{
+    uint64_t first = 0;
+    for (size_t i = 0; i < pki_service_count; i++) {
+        uint64_t wanted = pki_services[i]->watch ? pki_services[i]->watch(s, slept, due) : 0;
+        if (wanted && (!first || wanted < first))
+            first = wanted;
+    }
+    return first;
 }
 
 /* ---- fork, exit, and being unloaded ---- */

@@ -73,7 +73,7 @@ typedef struct pki_session {
     bool collecting;
     bool stopping;          /* under the wake lock */
     uint32_t collector_tid; /* 0: it does not run */
-    uint64_t due, woke;     /* it was to wake then, and did, CLOCK_MONOTONIC, ns; its own */
+    uint64_t woke, watch;   /* the last time; and to watch, 0: no. CLOCK_MONOTONIC, ns; its own */
     uint32_t fullest;       /* most records that the last round found in one ring */
     bool growing;           /* a ring that is used has pages that nobody has touched yet */
     uint64_t arena_checked;
@@ -115,6 +115,9 @@ void pki_control_unlock(void);
  *     flush       what waits to be written is written: pk_flush               drain lock
  *     behind      behind all of that, once its cost is known                  drain lock
  *     unlocked    behind that, without a lock
+ *     watch       each time that the collector has slept: from when until when it wanted to. The
+ *                 answer: when it is to wake for this again, CLOCK_MONOTONIC; 0: at its next round.
+ *                 Without a lock
  *
  *     halt        pk_stop begins: threads of its own end. Without the drain lock
  *     close       the backends have stopped: nothing is measured from here on; drain lock
@@ -141,6 +144,7 @@ typedef struct pki_service {
     void (*flush)(pki_session *session);
     void (*behind)(pki_session *session);
     void (*unlocked)(void);
+    uint64_t (*watch)(pki_session *session, uint64_t slept, uint64_t due);
     void (*halt)(pki_session *session);
     void (*close)(pki_session *session);
     void (*end)(pki_session *session);
@@ -166,6 +170,7 @@ extern const size_t pki_service_count;
 
 bool pki_services_summarise(const pki_session *session, pki_summary *out);
 uint64_t pki_services_spent(void);
+uint64_t pki_services_watch(pki_session *session, uint64_t slept, uint64_t due);
 
 /* ---- other copies of perfkit in this process ---- */
 

@@ -621,8 +621,8 @@ class SlowStep(InFolder):
         own = [row for row in beside["paths"] if not row["where"]]
         self.assertEqual(sum(row["self"] for row in own), beside["took"])
         self.assertEqual((beside["step"], beside["usual_count"], beside["same_kind"]), (41, 3, True))
-        self.assertEqual(own[0], {"where": "", "path": "load", "kind": "data", "calls": 1, "self": 43 * MS, "usual": 2 * MS,
-                                  "blocked": 0, "usual_blocked": 0})
+        self.assertEqual(own[0], {"where": "", "path": "load", "kind": "data", "calls": 1, "usual_calls": 1, "self": 43 * MS,
+                                  "usual": 2 * MS, "blocked": 0, "usual_blocked": 0})
         self.assertEqual([row["path"] for row in own if row["path"].startswith("forward")],
                          ["forward", "forward > attention", "forward > mlp[layer=0]", "forward > mlp[layer=1]"])
         outside = next(row for row in own if not row["path"])
@@ -700,6 +700,81 @@ class SlowStep(InFolder):
         self.assertAlmostEqual(beside["unplaced"]["ready"], 26.85 * MS, delta=0.05 * MS)
         self.assertIn("No processor for about 26.9 ms of the 53.7 ms (usually 0 ns)", text)
         self.assertIn("In which regions is not known", text)
+
+    # ---- what of it is whose ----
+
+    def causes(self, *states):
+        _, beside, text = self.with_states(*states)
+        self.assertAlmostEqual(sum(c["ns"] for c in beside["causes"]) + beside["unexplained"], beside["took"] - beside["usual"], delta=1)
+        return beside["causes"], text
+
+    def test_without_any_record_it_is_longer_and_no_more(self):
+        causes, _ = self.causes()
+        self.assertEqual([(c["cause"], c["region"], c["ns"]) for c in causes], [("longer", "load", 41 * MS)])
+
+    def test_a_lock_and_who_holds_it(self):
+        causes, text = self.causes(("blocked", MS, 42 * MS, {}),
+                                   ("lock", 20 * MS, 41 * MS, {"call": "futex", "by": "janitor", "by_region": "compact"}))
+        first = causes[0]
+        self.assertEqual((first["cause"], first["waits"], first["outside"], first["region"], first["ns"]),
+                         ("lock", True, False, "load", 41 * MS))
+        self.assertEqual((first["by"], first["by_region"], len(causes)), ("janitor", "compact", 1))
+        self.assertIn("load +41.0 ms (41.0 ms of it waiting for a lock: janitor held it in compact); all else", text)
+
+    def test_two_waits_share_what_a_path_waited(self):
+        """What was not seen of a path's waits was as what was."""
+        causes, _ = self.causes(("blocked", MS, 21 * MS, {}), ("read", 5 * MS, 6 * MS, {"call": "pread64", "object": "/data/a"}),
+                                ("blocked", 22 * MS, 32 * MS, {}), ("sync", 25 * MS, 31 * MS, {"call": "fsync", "object": "/data/b"}),
+                                ("blocked", 33 * MS, 36 * MS, {}))
+        self.assertEqual([(c["cause"], c["object"], round(c["ns"] / MS)) for c in causes],
+                         [("read", "/data/a", 22), ("sync", "/data/b", 11), ("compute", "", 8)])
+
+    def test_short_waits_are_placed_as_one(self):
+        causes, _ = self.causes(("blocked", 2 * MS, 7 * MS, {"off_ns": 4 * MS}), ("blocked", 8 * MS, 42 * MS, {}),
+                                ("pipe", 20 * MS, 21 * MS, {"call": "write"}))
+        self.assertEqual([(c["cause"], round(c["ns"] / MS)) for c in causes], [("pipe", 38), ("compute", 3)])
+
+    def test_who_had_the_processor(self):
+        ready = ("no processor", MS, 41 * MS, {})
+        busy = {"by": "stress (pid 4711)", "ran_ns": 30 * MS, "ready_ns": 35 * MS}
+        causes, text = self.causes(ready, ("neighbour", 5 * MS, 43 * MS, busy))
+        self.assertEqual([(c["cause"], c["outside"], c["by"]) for c in causes][0], ("no-processor", True, "stress (pid 4711)"))
+        self.assertIn("though its thread could have run: stress (pid 4711) had it, for the most part.", text)
+        causes, _ = self.causes(ready, ("neighbour", 5 * MS, 43 * MS, busy | {"ran_ns": 10 * MS}))
+        self.assertEqual(causes[0]["by"], "")
+        causes, text = self.causes(ready, ("neighbour", 5 * MS, 43 * MS, busy), ("quota", -200 * MS, 60 * MS, {"off_ns": 39 * MS}))
+        self.assertEqual(causes[0]["by"], "its cgroup's quota")
+        self.assertIn("could have run: its cgroup's quota was used up.", text)
+
+    def samples(self, count, at, since=2 * MS):
+        return [(at.rsplit("/", 1)[-1], since + n * MS, since + n * MS, {"at": at}) for n in range(count)]
+
+    def test_where_its_processor_was(self):
+        """Without the file that it was, by the file's name."""
+        causes, text = self.causes(*self.samples(20, "/nowhere/libbusy.so+0x1234"), *self.samples(10, "/nowhere/other.so+0x1", 25 * MS))
+        self.assertEqual([(c["cause"], c["function"], c["region"]) for c in causes], [("compute", "libbusy.so", "load")])
+        self.assertIn("load +41.0 ms (in libbusy.so for the most part); all else", text)
+        causes, _ = self.causes(*self.samples(4, "/nowhere/libbusy.so+0x1234"))
+        self.assertEqual(causes[0]["function"], "")  # too few
+
+    def test_in_the_kernel(self):
+        kernel = self.samples(30, "(kernel)")
+        causes, text = self.causes(*kernel)
+        self.assertEqual((causes[0]["cause"], causes[0]["function"]), ("compute", "(kernel)"))
+        self.assertIn("(in the kernel for the most part)", text)
+        causes, text = self.causes(*kernel, ("page faults", 5 * MS, 40 * MS, {"count": 5000}))
+        self.assertEqual((causes[0]["cause"], causes[0]["now"]), ("page-faults", 5000))
+        self.assertIn("(in the kernel, for 5.00K page faults)", text)
+        causes, _ = self.causes(*kernel, ("page faults", 5 * MS, 40 * MS, {"count": 12}))
+        self.assertEqual(causes[0]["cause"], "compute")
+        causes, _ = self.causes(*kernel, ("major page faults", 5 * MS, 40 * MS, {"count": 900}))
+        self.assertEqual(causes[0]["cause"], "memory")
+        causes, _ = self.causes(*kernel, ("memory pressure", 5 * MS, 40 * MS, {"off_ns": 30 * MS}))
+        self.assertEqual(causes[0]["cause"], "memory")
+
+    def test_outside_comes_first(self):
+        causes, _ = self.causes(("stopped", 2 * MS, 12 * MS, {}), ("blocked", 13 * MS, 42 * MS, {}))
+        self.assertEqual([(c["cause"], c["outside"]) for c in causes][:2], [("stopped", True), ("wait", False)])
 
     def with_readings(self, loads, readings):
         events, rows = loop(loads)

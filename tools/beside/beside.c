@@ -7,10 +7,9 @@
 
 #include "base/compare.h"
 #include "base/compiler.h"
+#include "beside/causes.h"
 #include "memory.h"
 #include "rebuild/rebuild.h"
-
-#define BESIDE_USUAL_MOST 32
 
 /* ---- which step, and beside which ---- */
 
@@ -254,7 +253,8 @@ static uint64_t unplaced_in(const slices *s, const step_seen *step)
     for (size_t i = 0; i < s->state_count; i++) {
         const state_seen *at = &s->states[i];
         uint64_t from = PKI_MAX(at->start, step->start), until = PKI_MIN(at->end, step->end);
-        if (at->off < at->end - at->start && from < until)
+        bool ready = strcmp(slices_name(s, at->name), SLICES_READY) == 0;
+        if (ready && at->off < at->end - at->start && from < until)
             sum += (double)at->off * (double)(until - from) / (double)(at->end - at->start);
     }
     return (uint64_t)sum;
@@ -279,7 +279,7 @@ static void unplaced_fill(const slices *s, const step_seen *step, pki_beside *ou
 /* A path's self times, step by step. */
 typedef struct path_times {
     uint64_t self[BESIDE_USUAL_MOST + 1]; /* the usual steps, and behind them the step */
-    uint64_t blocked[BESIDE_USUAL_MOST + 1], calls;
+    uint64_t blocked[BESIDE_USUAL_MOST + 1], calls[BESIDE_USUAL_MOST + 1];
 } path_times;
 
 typedef struct comparison {
@@ -293,7 +293,9 @@ typedef struct comparison {
     char path[PATH_BYTES];
     size_t ends[TREE_DEPTH_MOST + 3];  /* of the path, up to each depth */
     uint32_t ids[TREE_DEPTH_MOST + 3]; /* and its times */
+    bool states[TREE_DEPTH_MOST + 3];  /* no part of the path, and samples may be in it */
     uint64_t covered, blocked;         /* by regions; outside of all */
+    waits waits, samples;              /* of the step that is looked at */
 } comparison;
 
 /* ---- a step ---- */
@@ -321,13 +323,42 @@ static void extend(comparison *c, const char *name, uint32_t depth)
     c->ends[depth] = PKI_MIN(at + (size_t)PKI_MAX(n, 0), sizeof c->path - 1);
 }
 
+/* What was seen of it, in the step that is looked at. */
+static void keep(comparison *c, waits *in, const tree_node *node, uint32_t depth, uint64_t amount)
+{
+    if (c->column != BESIDE_USUAL_MOST)
+        return;
+    size_t n = depth ? c->ends[depth - 1] : 0;
+    char *path = memory_zeroed(n + 1, 1);
+    memcpy(path, c->path, n);
+    memory_fit(&in->all, &in->room, in->count + 1, sizeof *in->all);
+    in->all[in->count++] = (wait_seen){path, node->name, amount};
+}
+
+static void free_waits(waits *in)
+{
+    for (size_t i = 0; i < in->count; i++)
+        free(in->all[i].path);
+    free(in->all);
+}
+
+static bool begins_with(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
 /* Wherever it had no processor: that is no region's. What it waited for, its region has asked for.
  */
 static bool add_state(comparison *c, const tree_node *node, uint32_t depth)
 {
     const char *name = slices_name(c->in, node->name);
-    bool blocked = strcmp(name, SLICES_BLOCKED) == 0;
-    if (blocked && depth == 0)
+    bool seen = begins_with(name, SLICES_BLOCKED_AT);
+    bool blocked = seen || strcmp(name, SLICES_BLOCKED) == 0;
+    if (seen)
+        keep(c, &c->waits, node, depth, node->self);
+    if (begins_with(name, SLICES_SAMPLE))
+        keep(c, &c->samples, node, depth, node->calls);
+    else if (blocked && depth == 0)
         c->blocked += node->self;
     else if (blocked) {
         path_times *t = &c->times[c->ids[depth - 1]];
@@ -344,7 +375,11 @@ static bool add_state(comparison *c, const tree_node *node, uint32_t depth)
 static bool add_node(void *user, const tree_node *node, uint32_t depth)
 {
     comparison *c = user;
-    if (c->where[0] == 0 && add_state(c, node, depth))
+    uint32_t within = depth;
+    while (within && c->states[within - 1])
+        within--;
+    c->states[depth] = c->where[0] == 0 && add_state(c, node, within);
+    if (c->states[depth])
         return true;
     if (depth == 0)
         c->covered += node->time;
@@ -352,8 +387,7 @@ static bool add_node(void *user, const tree_node *node, uint32_t depth)
     c->ids[depth] = times_id(c, c->where, c->in->names.texts[node->name][0], c->path);
     path_times *t = &c->times[c->ids[depth]];
     t->self[c->column] += node->self;
-    if (c->column == BESIDE_USUAL_MOST)
-        t->calls += node->calls;
+    t->calls[c->column] += node->calls;
     return true;
 }
 
@@ -435,7 +469,8 @@ static void make_row(const comparison *c, uint32_t id, size_t usual, pki_path_ro
     *row = (pki_path_row){.where = strndup(key, (size_t)(kind - 1 - key)),
                           .path = memory_copy(kind + 1),
                           .kind = (uint32_t)(kind[0] - '0'),
-                          .calls = t->calls,
+                          .calls = t->calls[BESIDE_USUAL_MOST],
+                          .usual_calls = beside_median_of(t->calls, usual),
                           .self = t->self[BESIDE_USUAL_MOST],
                           .usual = beside_median_of(t->self, usual),
                           .blocked = t->blocked[BESIDE_USUAL_MOST],
@@ -476,6 +511,9 @@ static bool beside_fill(slices *s, trace *t, pki_summary *out)
     make_rows(&c, &out->beside);
     files_fill(s, &out->beside);
     unplaced_fill(s, step, &out->beside);
+    causes_fill(s, step, &c.waits, &c.samples, &out->beside);
+    free_waits(&c.waits);
+    free_waits(&c.samples);
     tree_free(&c.calls);
     table_finish(&c.paths);
     free(c.times);

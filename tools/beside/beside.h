@@ -1,6 +1,7 @@
 /* tools/beside/beside.h - a step of a trace beside usual ones like it: where the difference is */
 #pragma once
 
+#include "beside/symbols.h"
 #include "measure/rows.h"
 #include "measure/summary.h"
 #include "out/json_write.h"
@@ -40,9 +41,25 @@ typedef struct state_seen {
     uint32_t name;            /* in slices.names: SLICES_READY, _STOPPED or _BLOCKED */
 } state_seen;
 
+/* What it was seen to wait for, and who had its processor, while the step was late
+ * (session/captures/looks.c). */
+typedef struct look_seen {
+    uint64_t start, end;
+    uint64_t off, ran, ready; /* ns */
+    uint64_t count;           /* of what it is about */
+    uint32_t name;            /* of the states that it is about; SLICES_NO_NAME: there is none */
+    char *what, *call, *object, *by, *by_region;
+} look_seen;
+
+#define SLICES_NO_NAME UINT32_MAX
+
 #define SLICES_READY "(no processor)"
 #define SLICES_STOPPED "(stopped)"
-#define SLICES_BLOCKED "(blocked)" /* it waits for what its region has asked for */
+#define SLICES_BLOCKED "(blocked)"     /* it waits for what its region has asked for... */
+#define SLICES_BLOCKED_AT "(blocked: " /* ...which was seen: "(blocked: fsync run.log)" */
+
+/* Where its processor was at that moment: a slice without a length, "(sample: memset)". */
+#define SLICES_SAMPLE "(sample: "
 
 /* What the process did from one reading to the next (files.h). */
 #define FILES_COUNTERS 6
@@ -65,6 +82,11 @@ typedef struct slices {
     size_t reading_count, reading_room;
     files_reading *readings; /* at the ends of steps that are wanted */
     size_t state_count, state_room;
+    symbols symbols;
+    size_t sample_count, sample_room;
+    slice *samples; /* until all states have their places */
+    size_t look_count, look_room;
+    look_seen *looks;
     state_seen *states; /* those that say where they lie are slices, too, in the innermost region */
 } slices;
 

@@ -19,6 +19,7 @@ static inline uint32_t slices_kind(const slices *s, uint32_t name)
 #define NAMES_MOST 65536u
 #define NAME_MOST 1000
 #define FIT_LOOKS 64u
+#define LOOKS_MOST 65536u
 #define NAMED_MOST 4096 /* tracks whose processes are looked for */
 
 /* ---- steps ---- */
@@ -178,14 +179,65 @@ static const char *state_of(const event *e)
                                                      : NULL;
 }
 
+static char *text_of(const event *e, const char *key)
+{
+    const char *text = object_text(e->args, key);
+    return memory_copy(text ? text : "");
+}
+
+static uint64_t amount_of(const event *e, const char *key)
+{
+    int64_t number = object_integer(e->args, key);
+    return number > 0 ? (uint64_t)number : 0;
+}
+
+static void add_look(slices *s, const event *e)
+{
+    if (s->look_count >= LOOKS_MOST)
+        return;
+    memory_fit(&s->looks, &s->look_room, s->look_count + 1, sizeof *s->looks);
+    s->looks[s->look_count++] = (look_seen){.start = e->start,
+                                            .end = e->end,
+                                            .off = amount_of(e, "off_ns"),
+                                            .ran = amount_of(e, "ran_ns"),
+                                            .ready = amount_of(e, "ready_ns"),
+                                            .count = amount_of(e, "count"),
+                                            .name = SLICES_NO_NAME,
+                                            .what = memory_copy(e->name),
+                                            .call = text_of(e, "call"),
+                                            .object = text_of(e, "object"),
+                                            .by = text_of(e, "by"),
+                                            .by_region = text_of(e, "by_region")};
+}
+
+static void add_sample(slices *s, const event *e)
+{
+    char key[NAME_MOST];
+    const char *build = object_text(e->args, "build");
+    snprintf(key, sizeof key, "%c%s%.900s)", (char)('0' + PK_WAIT), SLICES_SAMPLE,
+             symbols_of(&s->symbols, object_text(e->args, "at"), build ? build : ""));
+    if (s->names.count >= NAMES_MOST || s->sample_count == UINT32_MAX)
+        return;
+    memory_fit(&s->samples, &s->sample_room, s->sample_count + 1, sizeof *s->samples);
+    s->samples[s->sample_count++] =
+        (slice){e->start, e->start, SLICES_STEP_THREAD, table_add(&s->names, key), 0};
+}
+
 static void add_state(slices *s, const event *e)
 {
     const char *mine =
         s->tracks.texts[SLICES_STEP_THREAD] + pid_length(s->tracks.texts[SLICES_STEP_THREAD]);
     const char *state = state_of(e);
     int64_t thread = object_integer(e->args, "thread"), off = object_integer(e->args, "off_ns");
-    if (!state || !is_of_process(s, e->track) || mine[0] != '/' ||
-        strtoll(mine + 1, NULL, 10) != thread || !is_wanted(s, e->start, e->end))
+    if (!is_of_process(s, e->track) || mine[0] != '/' || strtoll(mine + 1, NULL, 10) != thread ||
+        !is_wanted(s, e->start, e->end))
+        return;
+    const char *at = state ? NULL : object_text(e->args, "at");
+    if (at && at[0])
+        add_sample(s, e);
+    else if (!state)
+        add_look(s, e);
+    if (!state)
         return;
     memory_fit(&s->states, &s->state_room, s->state_count + 1, sizeof *s->states);
     uint64_t length = e->end - e->start;
@@ -226,6 +278,63 @@ static size_t first_behind(const slice *all, size_t count, uint64_t at)
     return low;
 }
 
+static bool is_of_waiting(const look_seen *l)
+{
+    static const char *const others[] = {PKI_STATE_NEIGHBOUR, PKI_STATE_QUOTA, PKI_STATE_FAULTS,
+                                         PKI_STATE_MAJOR_FAULTS, PKI_STATE_PRESSURE};
+    for (size_t i = 0; i < PKI_COUNT_OF(others); i++)
+        if (strcmp(l->what, others[i]) == 0)
+            return false;
+    return true;
+}
+
+/* The one that was made longest while it lasted; NULL. */
+static look_seen *look_at(const slices *s, const state_seen *state)
+{
+    look_seen *found = NULL;
+    uint64_t most = 0;
+    for (size_t i = 0; i < s->look_count; i++) {
+        look_seen *l = &s->looks[i];
+        uint64_t from = PKI_MAX(l->start, state->start), until = PKI_MIN(l->end, state->end);
+        if (is_of_waiting(l) && from < until && until - from > most) {
+            most = until - from;
+            found = l;
+        }
+    }
+    return found;
+}
+
+/* "(blocked: lock janitor)", so that what it waited for is one name. */
+static void name_blocked(slices *s, state_seen *state)
+{
+    char key[NAME_MOST];
+    look_seen *l = look_at(s, state);
+    if (strcmp(slices_name(s, state->name), SLICES_BLOCKED) != 0 || !l)
+        return;
+    const char *about[] = {l->object, l->by, l->by_region};
+    int n = snprintf(key, sizeof key, "%c%s%s", (char)('0' + PK_WAIT), SLICES_BLOCKED_AT, l->what);
+    for (size_t i = 0; i < PKI_COUNT_OF(about); i++)
+        if (about[i][0])
+            n += snprintf(key + n, sizeof key - (size_t)n, " %.200s", about[i]);
+    snprintf(key + n, sizeof key - (size_t)n, ")");
+    if (s->names.count < NAMES_MOST)
+        l->name = state->name = table_add(&s->names, key);
+}
+
+/* Of a part of it that is not known, and may be in other regions. Short waits behind each other are
+ * one where they lie. */
+static bool is_anywhere(const slices *s, state_seen *state)
+{
+    uint64_t length = state->end - state->start;
+    if (state->off >= length)
+        return false;
+    if (strcmp(slices_name(s, state->name), SLICES_BLOCKED) != 0)
+        return true;
+    state->start += (length - state->off) / 2;
+    state->end = state->start + state->off;
+    return false;
+}
+
 /* Into the innermost region, which then did not last as long. */
 static void place_states(slices *s)
 {
@@ -235,9 +344,10 @@ static void place_states(slices *s)
     for (size_t i = 0; i < s->state_count; i++) {
         state_seen at = s->states[i];
         uint64_t middle = at.start + (at.end - at.start) / 2;
-        if (at.off < at.end - at.start || s->count == UINT32_MAX ||
+        if (is_anywhere(s, &at) || s->count == UINT32_MAX ||
             !fit_state(s->all, own, first_behind(s->all, own, middle), &at))
             continue;
+        name_blocked(s, &at);
         memory_fit(&s->all, &s->room, s->count + 1, sizeof *s->all);
         s->all[s->count] =
             (slice){at.start, at.end, SLICES_STEP_THREAD, at.name, (uint32_t)s->count};
@@ -245,6 +355,20 @@ static void place_states(slices *s)
         s->count++;
     }
     if (s->count > known)
+        qsort(s->all, s->count, sizeof *s->all, inner_first);
+}
+
+/* Behind the states, which are cut where slices end. */
+static void place_samples(slices *s)
+{
+    size_t n = PKI_MIN(s->sample_count, UINT32_MAX - s->count);
+    memory_fit(&s->all, &s->room, s->count + n, sizeof *s->all);
+    for (size_t i = 0; i < n; i++) {
+        s->all[s->count] = s->samples[i];
+        s->all[s->count].order = (uint32_t)s->count;
+        s->count++;
+    }
+    if (n)
         qsort(s->all, s->count, sizeof *s->all, inner_first);
 }
 
@@ -298,6 +422,7 @@ bool slices_read(slices *s, trace *t)
     if (s->count)
         qsort(s->all, s->count, sizeof *s->all, inner_first);
     place_states(s);
+    place_samples(s);
     share_process_names(s);
     return true;
 }
@@ -308,9 +433,18 @@ void slices_free(slices *s)
         free(s->about[i].process);
         free(s->about[i].thread);
     }
+    for (size_t i = 0; i < s->look_count; i++) {
+        look_seen *l = &s->looks[i];
+        char *texts[] = {l->what, l->call, l->object, l->by, l->by_region};
+        for (size_t k = 0; k < PKI_COUNT_OF(texts); k++)
+            free(texts[k]);
+    }
+    free(s->looks);
+    symbols_finish(&s->symbols);
     free(s->about);
     free(s->readings);
     free(s->states);
+    free(s->samples);
     free(s->steps);
     free(s->all);
     table_finish(&s->tracks);
@@ -402,9 +536,10 @@ static void place_slice(timeline *t, const slice *s, const step_seen *step, uint
     t->ends[t->depth++] = s->end;
 }
 
-static bool overlaps(const slice *s, const step_seen *step)
+static bool is_shown(const slices *in, const slice *s, const step_seen *step)
 {
-    return s->start < step->end && s->end > step->start;
+    return strncmp(slices_name(in, s->name), SLICES_SAMPLE, sizeof SLICES_SAMPLE - 1) != 0 &&
+           s->start < step->end && s->end > step->start;
 }
 
 /* The slices of one track, from `first` on; the answer is where the next one's begin. */
@@ -416,7 +551,7 @@ static size_t place_track(timeline *t, size_t first, const step_seen *step, uint
         end++;
     const slice **order = memory_zeroed(end - first, sizeof *order);
     for (size_t i = first; i < end; i++)
-        if (overlaps(&s->all[i], step))
+        if (is_shown(s, &s->all[i], step))
             order[count++] = &s->all[i];
     uint32_t *lane = &t->lanes[s->all[first].track];
     if (count && !*lane && t->lane_count < LANES_MOST)

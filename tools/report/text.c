@@ -9,6 +9,7 @@
 #include "beside/beside.h"
 #include "measure/costs/events.h"
 #include "memory.h"
+#include "out/chrome/events.h"
 #include "out/report/sections.h"
 #include "report/report.h"
 
@@ -211,6 +212,29 @@ static bool is_telling(const pki_path_row *r, double all)
     return r && all > 0 && difference(r) >= TELLING * all;
 }
 
+typedef struct words {
+    char text[512];
+} words;
+
+static const pki_cause *cause_of(const pki_beside *b, const char *what)
+{
+    for (size_t i = 0; i < b->cause_count; i++)
+        if (strcmp(b->causes[i].cause, what) == 0)
+            return &b->causes[i];
+    return NULL;
+}
+
+static words who_had_it(const pki_beside *b)
+{
+    const pki_cause *c = cause_of(b, PKI_NO_PROCESSOR);
+    words w = {"others had it"};
+    if (c && strcmp(c->by, PKI_BY_QUOTA) == 0)
+        strcpy(w.text, PKI_BY_QUOTA " was used up");
+    else if (c && c->by[0])
+        snprintf(w.text, sizeof w.text, "%.300s had it, for the most part", c->by);
+    return w;
+}
+
 /* What is outside the program comes first: it keeps regions from being blamed. */
 static void print_processor(const pki_beside *b, FILE *file)
 {
@@ -229,9 +253,8 @@ static void print_processor(const pki_beside *b, FILE *file)
             TIME((double)stopped->self), TIME((double)b->took));
     if (is_telling(ready, all))
         pki_report_print(file,
-                         "No processor for %s of the %s, though its thread could have run: others "
-                         "had it.",
-                         TIME((double)ready->self), TIME((double)b->took));
+                         "No processor for %s of the %s, though its thread could have run: %s.",
+                         TIME((double)ready->self), TIME((double)b->took), who_had_it(b).text);
     if (is_telling(stopped, all) || is_telling(ready, all))
         pki_report_print(file, "What the program itself did took %s, usually %s.", TIME(mine),
                          TIME(usual));
@@ -239,23 +262,101 @@ static void print_processor(const pki_beside *b, FILE *file)
         pki_report_print(
             file,
             "No processor for about %s of the %s (usually %s), though its thread could "
-            "have run: others had it. In which regions is not known, so those below "
-            "may have waited for one.",
-            TIME((double)b->unplaced.ready), TIME((double)b->took), TIME(b->unplaced.usual));
+            "have run: %s. In which regions is not known, so those below may have "
+            "waited for one.",
+            TIME((double)b->unplaced.ready), TIME((double)b->took), TIME(b->unplaced.usual),
+            who_had_it(b).text);
 }
 
-/* " (40.9 ms of it waiting)", where that is most of the difference: it computed no longer. */
-static void add_waiting(const pki_path_row *r, char *text, size_t size)
+/* " for a lock that janitor holds", " for reads of data.bin": what was seen; "": nothing. */
+static words what_for(const pki_cause *c)
+{
+    static const struct {
+        const char *cause, *before;
+    } all[] = {{PKI_WAITS_LOCK, " for a lock"},     {PKI_WAITS_THREAD, " for another thread"},
+               {PKI_WAITS_SLEEP, " asleep"},        {PKI_WAITS_READ, " to read"},
+               {PKI_WAITS_WRITE, " to write"},      {PKI_WAITS_SYNC, " for the disk"},
+               {PKI_WAITS_PIPE, " for a pipe"},     {PKI_WAITS_TERMINAL, " for a terminal"},
+               {PKI_WAITS_SOCKET, " for a socket"}, {PKI_WAITS_MEMORY, " for memory"},
+               {PKI_COLLECTIVE, " for other ranks"}};
+    words w = {""};
+    size_t n = 0, k = 0;
+    while (k < PKI_COUNT_OF(all) && strcmp(c->cause, all[k].cause) != 0)
+        k++;
+    if (k < PKI_COUNT_OF(all))
+        n = (size_t)snprintf(w.text, sizeof w.text, "%s", all[k].before);
+    if (c->object[0])
+        n += (size_t)snprintf(w.text + n, sizeof w.text - n, ", %.170s", c->object);
+    if (c->by[0])
+        n += (size_t)snprintf(w.text + n, sizeof w.text - n, ": %.80s %s", c->by,
+                              strcmp(c->cause, PKI_WAITS_LOCK) == 0 ? "held it" : "was at work");
+    if (c->by[0] && c->by_region[0])
+        n += (size_t)snprintf(w.text + n, sizeof w.text - n, " in %.150s", c->by_region);
+    if (c->call[0] && !c->by[0])
+        snprintf(w.text + n, sizeof w.text - n, " (%.40s)", c->call);
+    return w;
+}
+
+/* ", 164 calls, usually 4", ", in memset for the most part": of what was worked. */
+static words what_more(const pki_cause *c)
+{
+    words w = {""};
+    bool kernel = strcmp(c->function, PKI_SAMPLE_KERNEL) == 0;
+    if (strcmp(c->cause, PKI_MORE_WORK) == 0)
+        snprintf(w.text, sizeof w.text, "%s %s, usually %s", pki_figure_scaled(c->now, "").text,
+                 c->object, pki_figure_scaled(c->usual, "").text);
+    else if (strcmp(c->cause, PKI_PAGE_FAULTS) == 0)
+        snprintf(w.text, sizeof w.text, "in the kernel, for %s page faults",
+                 pki_figure_scaled(c->now, "").text);
+    else if (strcmp(c->cause, PKI_WAITS_MEMORY) == 0)
+        strcpy(w.text, "in the kernel, which took memory back, or read it back");
+    else if (c->function[0])
+        snprintf(w.text, sizeof w.text, "in %.200s for the most part",
+                 kernel ? "the kernel" : c->function);
+    return w;
+}
+
+static const pki_cause *dearest_of(const pki_beside *b, const char *path, bool waits)
+{
+    for (size_t i = 0; i < b->cause_count; i++) {
+        const pki_cause *c = &b->causes[i];
+        if (!c->outside && c->waits == waits && strcmp(c->region, path) == 0)
+            return c;
+    }
+    return NULL;
+}
+
+/* " (40.9 ms of it waiting for a lock: janitor held it)", where that is most of the difference: it
+ * computed no longer; else what it computed. */
+static void add_details(const pki_beside *b, const pki_path_row *r, char *text, size_t size)
 {
     double waited = (double)r->blocked - r->usual_blocked;
-    if (waited >= difference(r) / 2)
-        snprintf(text, size, " (%s of it waiting)", TIME(waited));
+    bool waits = waited >= difference(r) / 2;
+    const pki_cause *c = dearest_of(b, r->path, waits);
+    words w = c && waits ? what_for(c) : c ? what_more(c) : (words){""};
+    if (waits)
+        snprintf(text, size, " (%s of it waiting%s)", TIME(waited), w.text);
+    else if (w.text[0])
+        snprintf(text, size, " (%s)", w.text);
+}
+
+/* It is slow for what it is, and not for how it went. */
+static void print_kind(const pki_beside *b, FILE *file)
+{
+    const pki_cause *kind = cause_of(b, PKI_OTHER_KIND), *more = cause_of(b, PKI_MORE_WORK);
+    if (kind)
+        pki_report_print(file, "It is a step of another kind%s%.200s: %s.",
+                         kind->region[0] ? ", with " : "", kind->region,
+                         more_or_less(kind->ns).text);
+    if (more && !more->region[0])
+        pki_report_print(file, "It had more to do: %s, %s.", what_more(more).text,
+                         more_or_less(more->ns).text);
 }
 
 /* "load +41.1 ms (40.9 ms of it waiting); all else +0.2 ms." */
 static void print_why(const pki_beside *b, FILE *file)
 {
-    char text[NAMED * 300 + 100] = "", files[512] = "";
+    char text[NAMED * 800 + 100] = "", files[512] = "";
     double all = (double)b->took - b->usual, rest = all;
     for (size_t i = 0, named = 0; i < b->path_count && named < NAMED; i++) {
         const pki_path_row *r = &b->paths[i];
@@ -264,7 +365,7 @@ static void print_why(const pki_beside *b, FILE *file)
         size_t n = strlen(text);
         snprintf(text + n, sizeof text - n, "%s%.230s %s", named++ ? ", " : "", path_of(r),
                  more_or_less(difference(r)).text);
-        add_waiting(r, text + strlen(text), sizeof text - strlen(text));
+        add_details(b, r, text + strlen(text), sizeof text - strlen(text));
         rest -= difference(r);
     }
     add_files(b, files, sizeof files);
@@ -351,6 +452,7 @@ static void put_beside(const pki_summary *summary, const pki_report_options *opt
                      b->usual_count, b->usual_count == 1 ? "" : "s",
                      b->same_kind ? "" : ", which are of another kind");
     print_processor(b, file);
+    print_kind(b, file);
     print_why(b, file);
     print_meanwhile(b, file);
     put_paths(b, true, options, file);

@@ -98,7 +98,7 @@ static void use(pki_cuda_graph *g, pki_cuda_context *context, CUgraph handle, ui
     g->count = g->spans = g->branches = 0;
     g->execs = NULL;
     g->refuses = g->seen_any = false;
-    g->session = 0;
+    g->session = g->dropped = 0;
     memset(g->lanes, 0, sizeof g->lanes);
     pki_store_release(&g->state, (uint32_t)PKI_CUDA_GRAPH_USED); /* acquire: is_used */
 }
@@ -633,10 +633,11 @@ static void enter_session(pki_cuda_exec *x)
             pki_cuda_lane_enter(x->lanes[b]);
 }
 
-/* The replay cannot be followed: it stamps the captured events, which nobody takes for a replay's
- * that was announced. */
+/* The replay cannot be followed: it stamps the captured events, which are not looked at from then
+ * on, since it would be counted twice. */
 static PKI_COLD void drop(pki_cuda_exec *x)
 {
+    pki_store(&x->graph->dropped, pki_load(&pki_cuda_session));
     pki_cuda_note_reason(PKI_CUDA_NO_PAIR, CUDA_SUCCESS, 0);
     count(x, offsetof(pki_cuda_counters, dropped), false);
     point_to(x, PKI_CUDA_NO_SET);
@@ -850,7 +851,8 @@ static double latest(const pki_cuda_graph *g, uint32_t count)
 static void sample_graph(pki_cuda_graph *g)
 {
     uint32_t count = pki_cuda_graph_count(g);
-    if (count == 0 || !has_room(g, count) || !pki_cuda_context_use(g->context) ||
+    bool dropped = pki_load(&g->dropped) == g->session;
+    if (count == 0 || dropped || !has_room(g, count) || !pki_cuda_context_use(g->context) ||
         !pki_cuda_anchors_update(g->context) || !read_all(g, count) || !still_there(g, count) ||
         !sample_make_lanes(g))
         return;

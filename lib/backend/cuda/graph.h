@@ -42,7 +42,8 @@ typedef struct pki_cuda_graph {
     uint32_t count; /* of nodes */
     uint32_t spans; /* begun */
     uint32_t branches;
-    bool refuses; /* it takes no events */
+    bool refuses;     /* it takes no events */
+    uint32_t dropped; /* the session of the last replay that was announced and dropped */
     CUstream streams[PKI_CUDA_BRANCHES];
     uint64_t stream_ids[PKI_CUDA_BRANCHES];
     pki_cuda_chunk *first;

@@ -51,6 +51,28 @@ size_t pki_chrome_activity(const pki_chrome *chrome, char out[PKI_EVENT_BYTES],
 #define PKI_STATE_BLOCKED "blocked"
 #define PKI_STATE_STOPPED "stopped"
 
+/* Of a late step: who had its processor meanwhile, that its cgroup's quota was used up, and what
+ * its thread waited for. */
+#define PKI_STATE_NEIGHBOUR "neighbour"
+#define PKI_STATE_QUOTA "quota"
+#define PKI_BY_OWN_THREADS "other threads of its own"
+#define PKI_STATE_FAULTS "page faults"
+#define PKI_STATE_MAJOR_FAULTS "major page faults"
+#define PKI_STATE_PRESSURE "memory pressure"
+#define PKI_SAMPLE_KERNEL "(kernel)"
+#define PKI_SAMPLE_ANYWHERE "(unknown)" /* in no file */
+#define PKI_WAITS_LOCK "lock"
+#define PKI_WAITS_THREAD "thread" /* another one of the process, by no lock that says which */
+#define PKI_WAITS_SLEEP "sleep"
+#define PKI_WAITS_READ "read"
+#define PKI_WAITS_WRITE "write"
+#define PKI_WAITS_SYNC "sync"
+#define PKI_WAITS_PIPE "pipe"
+#define PKI_WAITS_TERMINAL "terminal"
+#define PKI_WAITS_SOCKET "socket"
+#define PKI_WAITS_MEMORY "memory"
+#define PKI_WAITS_UNKNOWN "wait"
+
 /* From this moment on devices are measured (kernels, copies), or no longer: an instant of the
  * process, of category "perfkit", preceded by ",\n". */
 #define PKI_CHROME_MEASURES "CUPTI on"

@@ -738,6 +738,7 @@ static void note_step(pki_session *s, uint32_t tid, const pki_record *r, const p
     pki_states_follow(s, tid);
     pki_history_step_ended(s->history, r, more, kind);
     pki_captures_step(s, r, more, kind);
+    pki_looks_expect(tid, pki_choose_late(&now.chooser, kind));
 }
 
 void pki_session_history_record(pki_session *s, uint32_t tid, const pki_record *r,

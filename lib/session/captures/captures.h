@@ -68,3 +68,8 @@ pki_capture_counts pki_captures_counted(void);
 
 /* This one makes steps: what switches it off its processor is in the history from now on. */
 void pki_states_follow(pki_session *session, uint32_t tid);
+
+/* ---- a step that is late is looked at while it is ---- */
+
+/* The next step of this thread is late when it has lasted so many ns; 0: that is not known. */
+void pki_looks_expect(uint32_t tid, uint64_t late_after);

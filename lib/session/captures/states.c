@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,9 +25,12 @@
  *     off, and could not       blocked: it waits for something, or the process is stopped
  *
  * A thread that is woken waits for a processor, too, which no record says; schedstat knows how much
- * that was from round to round, and it is shared among the ends of the waits between. A process
- * that is stopped or frozen stops perfkit's collector as well: if that wakes later than it should,
- * and not for want of a processor, what is blocked meanwhile is stopped.
+ * that was from round to round, and it is shared among the ends of the waits between.
+ *
+ * A process that is stopped or frozen stops perfkit's collector as well, whose switches are
+ * recorded, too: a wait of a thread that is one of the collector's as well, and not one that it
+ * has chosen, is a stop. (A signal wakes who sleeps, to be stopped. A freezer may leave it asleep:
+ * then it wakes later than it should, and not for want of a processor.)
  *
  * Without such records schedstat says from round to round how long it was ready.
  *
@@ -42,46 +44,68 @@
 #define PAGES_MOST 32u     /* of records, each of 16 bytes: 8,192 of them in a round */
 #define READY_LEAST 50000u /* ns; shorter ones are no slice */
 #define BLOCKED_LEAST 1000000u
+#define BRIEF_MOST 5000000u /* shorter ones than that are one slice for so long */
 #define LATE_LEAST 5000000u
-#define WAITS 256u             /* of a round; of more it is not known how late they ended */
+#define OFFS 1024u             /* of a round; of more waits it is not known how late they ended */
 #define TRACK_FIRST (1u << 21) /* pki_track_apart */
 #define SWITCH_NS 2600u        /* docs/internals/overhead.md */
 #define SWITCHES_A_SECOND 1000.0
 #define SWITCHES_MOST 10000.0 /* in a burst */
 #define PAUSE_NS 10000000000u
+#define SLEEPS 64u /* of the collector that are known */
+#define STOPS 16u  /* the last ones */
+#define AMID_LEAST 50000000u
 
 typedef struct interval {
     uint64_t from, until; /* CLOCK_MONOTONIC, ns */
+    bool ready;           /* it was off and could go on */
 } interval;
 
 typedef struct watched {
     uint32_t tid, track;
-    struct perf_event_mmap_page *ring; /* NULL: there are no records of it */
-    uint64_t data_bytes;
-    bool gone;           /* the thread has ended */
-    double switches;     /* that it may have before there is a pause... */
-    uint64_t pause;      /* ...until then, CLOCK_MONOTONIC, ns; 0: there is none */
-    bool off, ready;     /* it is off its processor, and could go on */
-    uint64_t since;      /* ns; then */
-    uint64_t ready_told; /* ns, in all: by records */
-    uint64_t ready_sum;  /* by schedstat, at the last round */
-    uint64_t looked;     /* ns; then. 0: not yet */
-    unsigned wait_count;
-    interval waits[WAITS]; /* of this round */
+    pki_kernel_ring ring; /* not open: there are no records of it */
+    bool gone;            /* the thread has ended */
+    double switches;      /* that it may have before there is a pause... */
+    uint64_t pause;       /* ...until then, CLOCK_MONOTONIC, ns; 0: there is none */
+    bool off, ready;      /* it is off its processor, and could go on */
+    uint64_t since;       /* ns; then */
+    uint64_t ready_told;  /* ns, in all: by records */
+    uint64_t ready_sum;   /* by schedstat, at the last round */
+    uint64_t looked;      /* ns; then. 0: not yet */
+    interval brief;       /* waits that are no slices each: the first's start, the last's end... */
+    uint64_t brief_ns;    /* ...and how long they were together; 0: there are none */
+    unsigned off_count;
+    interval offs[OFFS]; /* of this round */
 } watched;
+
+/* The collector has slept, and wanted to until it was due. */
+typedef struct nap {
+    uint64_t from, due, woke;
+    unsigned waits; /* in it: the first one is the sleep itself */
+} nap;
+
+/* What the collector has not chosen. asleep: it wanted to sleep before. */
+typedef struct stop {
+    interval at;
+    uint64_t woke; /* beyond at.until, if it had to wait for a processor then */
+    bool asleep;
+} stop;
 
 static struct {
     watched threads[THREADS];
     unsigned count;
     bool refused;       /* the kernel has no records for us, which is said */
     uint64_t switches;  /* of all of them, away from a processor; any thread reads it */
-    uint64_t own_ready; /* the collector's */
-    interval late;      /* the last time that it slept so much longer than it should */
+    watched own;        /* the collector */
+    nap sleeps[SLEEPS]; /* its last ones */
+    unsigned slept;
+    stop stops[STOPS]; /* what was none of these */
+    unsigned stop_count;
 } x;
 
 /* ---- records of switches ---- */
 
-static int open_records(uint32_t tid)
+static bool map_records(watched *w)
 {
     struct perf_event_attr a = {.size = sizeof a,
                                 .type = PERF_TYPE_SOFTWARE,
@@ -93,33 +117,12 @@ static int open_records(uint32_t tid)
                                 .clockid = CLOCK_MONOTONIC,
                                 .exclude_kernel = 1,
                                 .exclude_hv = 1};
-    return (int)syscall(SYS_perf_event_open, &a, (pid_t)tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
-}
-
-/* The mapping keeps the event, so no descriptor stays open that the program could close. */
-static bool map_records(watched *w)
-{
-    int fd = open_records(w->tid);
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    if (fd < 0)
-        return false;
-    void *ring = MAP_FAILED;
-    for (size_t pages = PAGES_MOST; pages && ring == MAP_FAILED; pages /= 2) {
-        w->data_bytes = pages * page;
-        ring = mmap(NULL, w->data_bytes + page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    }
-    int error = errno;
-    close(fd);
-    errno = error;
-    w->ring = ring == MAP_FAILED ? NULL : ring;
-    return w->ring != NULL;
+    return pki_kernel_ring_open(&w->ring, &a, w->tid, PAGES_MOST);
 }
 
 static void unmap_records(watched *w)
 {
-    if (w->ring)
-        munmap(w->ring, w->data_bytes + (size_t)sysconf(_SC_PAGESIZE));
-    w->ring = NULL;
+    pki_kernel_ring_close(&w->ring);
 }
 
 /* ---- what becomes a slice ---- */
@@ -151,32 +154,73 @@ static void tell(const pki_session *s, const watched *w, const char *state, inte
     pki_history_activity(s->history, &a, &track);
 }
 
-static void tell_ready(const pki_session *s, const watched *w, interval i)
+static void tell_brief(const pki_session *s, watched *w)
 {
-    if (i.until - i.from >= READY_LEAST)
-        tell(s, w, PKI_STATE_READY, i, 0);
+    uint64_t length = w->brief.until - w->brief.from;
+    if (w->brief_ns >= READY_LEAST)
+        tell(s, w, PKI_STATE_BLOCKED, w->brief, w->brief_ns < length ? w->brief_ns : 0);
+    w->brief_ns = 0;
 }
 
-/* Both were off for it, and neither wanted a processor. */
+static void add_brief(const pki_session *s, watched *w, interval i)
+{
+    if (w->brief_ns && i.until > w->brief.from + BRIEF_MOST)
+        tell_brief(s, w);
+    if (!w->brief_ns)
+        w->brief.from = i.from;
+    w->brief.until = i.until;
+    w->brief_ns += i.until - i.from;
+}
+
+static void tell_ready(const pki_session *s, watched *w, interval i)
+{
+    if (i.until - i.from < READY_LEAST)
+        return;
+    tell_brief(s, w);
+    tell(s, w, PKI_STATE_READY, i, 0);
+}
+
+/* The collector was off for the same reason: as long, but for how late each came back. Of a sleep
+ * only its end tells. */
 static bool is_stopped(interval i)
 {
-    uint64_t from = PKI_MAX(i.from, x.late.from), until = PKI_MIN(i.until, x.late.until);
-    return until > from && until - from >= (x.late.until - x.late.from) / 5 * 4;
+    for (unsigned k = 0; k < STOPS; k++) {
+        const stop *p = &x.stops[k];
+        uint64_t from = PKI_MAX(i.from, p->at.from), until = PKI_MIN(i.until, p->at.until);
+        uint64_t longer = PKI_MAX(i.until - i.from, p->at.until - p->at.from);
+        uint64_t all = p->asleep ? p->at.until - p->at.from : longer;
+        bool together = !p->asleep || i.until < p->woke + LATE_LEAST;
+        if (until > from && until - from >= all / 5 * 4 && together)
+            return true;
+    }
+    return false;
 }
 
-static void tell_wait(const pki_session *s, const watched *w, interval i)
+static void tell_wait(const pki_session *s, watched *w, interval i)
 {
-    if (i.until - i.from >= BLOCKED_LEAST)
-        tell(s, w, is_stopped(i) ? PKI_STATE_STOPPED : PKI_STATE_BLOCKED, i, 0);
+    if (i.until - i.from < BLOCKED_LEAST) {
+        add_brief(s, w, i);
+        return;
+    }
+    tell_brief(s, w);
+    tell(s, w, is_stopped(i) ? PKI_STATE_STOPPED : PKI_STATE_BLOCKED, i, 0);
 }
 
-/* How late it ended is known once the round is. */
-static void keep_wait(const pki_session *s, watched *w, interval i)
+static void tell_off(const pki_session *s, watched *w, interval i)
 {
-    if (w->wait_count < WAITS)
-        w->waits[w->wait_count++] = i;
+    if (i.ready)
+        tell_ready(s, w, i);
     else
         tell_wait(s, w, i);
+}
+
+/* How late waits ended is known once the round is; of so many it is not. */
+static void keep_off(const pki_session *s, watched *w, interval i)
+{
+    for (unsigned k = 0; k < w->off_count && w->off_count == OFFS; k++)
+        tell_off(s, w, w->offs[k]);
+    w->off_count %= OFFS;
+    w->offs[w->off_count++] = i;
 }
 
 static void note_switch(const pki_session *s, watched *w, bool out, bool ready, uint64_t ns)
@@ -188,63 +232,67 @@ static void note_switch(const pki_session *s, watched *w, bool out, bool ready, 
         w->ready = ready;
         w->since = ns;
     } else if (w->off) {
-        interval i = {w->since, PKI_MAX(ns, w->since)};
+        interval i = {w->since, PKI_MAX(ns, w->since), w->ready};
         w->off = false;
-        if (w->ready) {
-            w->ready_told += i.until - i.from;
-            tell_ready(s, w, i);
-        } else {
-            keep_wait(s, w, i);
-        }
+        w->ready_told += i.ready ? i.until - i.from : 0;
+        keep_off(s, w, i);
     }
 }
 
 static void read_records(const pki_session *s, watched *w)
 {
-    const char *data = (const char *)w->ring + sysconf(_SC_PAGESIZE);
-    uint64_t head = __atomic_load_n(&w->ring->data_head, __ATOMIC_ACQUIRE); /* perf_event_open(2) */
-    uint64_t tail = w->ring->data_tail;
-    while (tail < head) {
-        struct perf_event_header h;
-        uint64_t ns;
-        memcpy(&h, data + tail % w->data_bytes, sizeof h);
-        memcpy(&ns, data + (tail + sizeof h) % w->data_bytes, sizeof ns);
-        if (h.type == PERF_RECORD_SWITCH)
-            note_switch(s, w, h.misc & PERF_RECORD_MISC_SWITCH_OUT,
-                        h.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT, ns);
+    pki_kernel_record r;
+    while (pki_kernel_ring_next(&w->ring, &r))
+        if (r.header.type == PERF_RECORD_SWITCH)
+            note_switch(s, w, r.header.misc & PERF_RECORD_MISC_SWITCH_OUT,
+                        r.header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT, r.words[0]);
         else
             w->off = false; /* some are lost, and what it is now is not known */
-        tail += PKI_MAX(h.size, sizeof h);
-    }
-    __atomic_store_n(&w->ring->data_tail, head, __ATOMIC_RELEASE);
 }
 
 /* ---- what schedstat adds ---- */
 
 static int shorter_first(const void *a, const void *b)
 {
-    const interval *i = a, *k = b;
-    uint64_t one = i->until - i->from, other = k->until - k->from;
+    const interval *const *i = a, *const *k = b;
+    uint64_t one = (*i)->until - (*i)->from, other = (*k)->until - (*k)->from;
     return (one > other) - (one < other);
 }
 
 /* What it was ready, and no record says, was behind the waits of the round: of each an equal part,
  * since how late a thread comes back does not depend on how long it was away; but not more than it
  * lasted. */
-static void end_waits(const pki_session *s, watched *w)
+static void share_late(watched *w, uint64_t late[OFFS])
 {
+    interval *order[OFFS];
+    unsigned n = 0;
     uint64_t left = pki_saturating_sub(w->ready_sum, w->ready_told);
-    if (w->wait_count)
-        qsort(w->waits, w->wait_count, sizeof *w->waits, shorter_first);
-    for (unsigned k = 0; k < w->wait_count; k++) {
-        interval i = w->waits[k];
-        uint64_t late = PKI_MIN(left / (w->wait_count - k), i.until - i.from);
-        left -= late;
-        w->ready_told += late;
-        tell_ready(s, w, (interval){i.until - late, i.until});
-        tell_wait(s, w, (interval){i.from, i.until - late});
+    memset(late, 0, OFFS * sizeof *late);
+    for (unsigned k = 0; k < w->off_count; k++)
+        if (!w->offs[k].ready)
+            order[n++] = &w->offs[k];
+    if (n)
+        qsort(order, n, sizeof *order, shorter_first);
+    for (unsigned k = 0; k < n; k++) {
+        uint64_t part = PKI_MIN(left / (n - k), order[k]->until - order[k]->from);
+        part = part < READY_LEAST ? 0 : part; /* to wake up takes a while */
+        late[order[k] - w->offs] = part;
+        left -= part;
+        w->ready_told += part;
     }
-    w->wait_count = 0;
+}
+
+static void end_round(const pki_session *s, watched *w)
+{
+    uint64_t late[OFFS];
+    share_late(w, late);
+    for (unsigned k = 0; k < w->off_count; k++) {
+        interval i = w->offs[k];
+        tell_off(s, w, (interval){i.from, i.until - late[k], i.ready});
+        tell_ready(s, w, (interval){i.until - late[k], i.until, true});
+    }
+    tell_brief(s, w);
+    w->off_count = 0;
     w->ready_told = PKI_MAX(w->ready_told, w->ready_sum);
 }
 
@@ -254,7 +302,7 @@ static void bound_records(watched *w, uint64_t now)
     uint64_t last = w->looked ? w->looked : now;
     w->switches += (double)(now - last) / 1e9 * SWITCHES_A_SECOND;
     w->switches = w->switches < SWITCHES_MOST ? w->switches : SWITCHES_MOST;
-    if (w->ring && w->switches < 0) {
+    if (w->ring.page && w->switches < 0) {
         unmap_records(w);
         w->off = false;
         w->pause = now + PAUSE_NS;
@@ -273,26 +321,72 @@ static void look_at(const pki_session *s, watched *w)
         w->ready_told = ready = cpu.ready;
     w->ready_sum = known ? cpu.ready : ready;
     w->gone = !known;
-    if (w->ring) {
+    if (w->ring.page) {
         read_records(s, w);
-        end_waits(s, w);
+        end_round(s, w);
     } else if (w->looked && w->ready_sum - ready >= BLOCKED_LEAST) {
-        tell(s, w, PKI_STATE_READY, (interval){w->looked, now}, w->ready_sum - ready);
+        tell(s, w, PKI_STATE_READY, (interval){w->looked, now, true}, w->ready_sum - ready);
     }
     bound_records(w, now);
     w->looked = now;
 }
 
-/* The collector was to wake at due. What it was ready for since is no stop. */
+/* ---- the collector, which stops when all of the process does ---- */
+
+/* It has slept, from then on, and wanted to wake when it was due. */
+static uint64_t watch(pki_session *s, uint64_t slept, uint64_t due)
+{
+    if (s->history)
+        x.sleeps[x.slept++ % SLEEPS] = (nap){slept, due, s->woke, 0};
+    return 0;
+}
+
+/* The sleep that it was in then; NULL. */
+static nap *sleep_at(uint64_t at)
+{
+    for (unsigned i = 0; i < SLEEPS; i++)
+        if (at >= x.sleeps[i].from && at <= x.sleeps[i].woke)
+            return &x.sleeps[i];
+    return NULL;
+}
+
+/* What it has not chosen: a wait that it did not begin itself, or what lies behind the moment when
+ * it wanted to wake. Amid a round it may wait for a disk, or for another thread, as others may. */
+static void note_stop(interval i, uint64_t ready)
+{
+    uint64_t woke = i.until;
+    i.until -= PKI_MIN(ready, i.until - i.from);
+    nap *slept = sleep_at(i.from);
+    bool asleep = slept && slept->waits++ == 0;
+    if (asleep)
+        i.from = PKI_MAX(i.from, slept->due);
+    if (i.until > i.from + (slept ? LATE_LEAST : AMID_LEAST))
+        x.stops[x.stop_count++ % STOPS] = (stop){i, woke, asleep};
+}
+
+/* Without records it is known how late it woke last. What it was ready for since is no stop. */
 static void look_at_collector(const pki_session *s)
 {
+    watched *own = &x.own;
     pki_thread_cpu cpu;
-    if (!pki_thread_cpu_read("", (uint32_t)syscall(SYS_gettid), false, &cpu))
+    if (!own->tid) {
+        *own = (watched){.tid = pki_load(&s->collector_tid), .switches = SWITCHES_MOST};
+        map_records(own);
+    }
+    if (!pki_thread_cpu_read("", own->tid, false, &cpu))
         return;
-    uint64_t ready = cpu.ready - x.own_ready;
-    x.own_ready = cpu.ready;
-    if (s->woke > s->due + ready + LATE_LEAST)
-        x.late = (interval){s->due, s->woke - ready};
+    uint64_t ready = cpu.ready - own->ready_sum;
+    own->ready_sum = cpu.ready;
+    if (own->ring.page)
+        read_records(s, own);
+    else if (x.slept)
+        keep_off(s, own, (interval){x.sleeps[(x.slept - 1) % SLEEPS].from, s->woke, false});
+    for (unsigned k = 0; k < own->off_count; k++)
+        if (!own->offs[k].ready)
+            note_stop(own->offs[k], ready);
+    own->off_count = 0;
+    bound_records(own, pki_monotonic_ns());
+    own->looked = pki_monotonic_ns();
 }
 
 /* ---- the service ---- */
@@ -356,6 +450,7 @@ static void forget(void)
 {
     for (unsigned i = 0; i < x.count; i++)
         unmap_records(&x.threads[i]);
+    unmap_records(&x.own);
     memset(&x, 0, sizeof x);
 }
 
@@ -375,6 +470,7 @@ const pki_service pki_service_states = {
     .name = "states",
     .reset = forget,
     .drain = drain,
+    .watch = watch,
     .forget = forget,
     .after_fork = after_fork,
     .spent = spent,

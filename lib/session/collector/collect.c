@@ -251,12 +251,22 @@ void pki_collect_within(uint64_t ns)
         pki_store(&within, ns);
 }
 
+/* Until that moment, and on the way to where services want to watch. */
+static void sleep_until(pki_session *s, uint64_t due)
+{
+    bool rung = false;
+    for (s->woke = pki_monotonic_ns(); !rung && s->woke < due;) {
+        uint64_t from = s->woke, until = s->watch ? PKI_MIN(s->watch, due) : due;
+        rung = pki_bell_sleep(&pki_collector_bell, until);
+        s->woke = pki_monotonic_ns();
+        s->watch = pki_services_watch(s, from, until);
+    }
+}
+
 /* False when it is time to end. */
 static bool sleep_a_round(pki_session *s)
 {
-    s->due = pki_monotonic_ns() + round_ns(s);
-    pki_bell_sleep(&pki_collector_bell, s->due);
-    s->woke = pki_monotonic_ns();
+    sleep_until(s, pki_monotonic_ns() + round_ns(s));
     pthread_mutex_lock(&wake_lock);
     bool go_on = !s->stopping && !last_job;
     pthread_mutex_unlock(&wake_lock);

@@ -1,0 +1,301 @@
+/* What a late step waits for, and where its processor is: what its capture says, beside what it
+ * did. */
+#include "captures.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+#define SLOW 20 /* its number */
+#define WAITS_MS                                                                                   \
+    400 /* long beside the time after which it is looked at, on a busy machine, too                \
+         */
+
+/* ---- a slow step ---- */
+
+static json_t *capture_of(void (*act)(void))
+{
+    char path[64];
+    begin(.capture = "slow=1.5,floor:20000", .history_steps = 64);
+    steps(SLOW, 2000);
+    pk_region_begin(&work);
+    act();
+    pk_region_end(&work);
+    pk_step(32);
+    steps(5, 2000);
+    assert_int_equal(pk_stop(), PK_OK);
+    for (int first = SLOW; first >= 0; first--) {
+        snprintf(path, sizeof path, "run-0-%d.json", first);
+        json_t *d = exists(path) ? load_document(path) : NULL;
+        if (d && number(about(d), "slow_step") == SLOW)
+            return d;
+        json_decref(d);
+    }
+    fail_msg("the slow step was not captured");
+    return NULL;
+}
+
+static const char *text(const json_t *event, const char *key)
+{
+    const char *is = json_string_value(json_object_get(json_object_get(event, "args"), key));
+    return is ? is : "";
+}
+
+/* Of that name, and which says so much of what; NULL: none does. */
+static const json_t *seen(const json_t *d, const char *name, const char *key, const char *part)
+{
+    const json_t *events = member(d, "traceEvents"), *e;
+    size_t i;
+    json_array_foreach(events, i, e)
+    {
+        const char *cat = json_string_value(json_object_get(e, "cat"));
+        const char *is = json_string_value(json_object_get(e, "name"));
+        if (cat && is && strcmp(cat, "thread_state") == 0 && strcmp(is, name) == 0 &&
+            strstr(text(e, key), part))
+            return e;
+    }
+    return NULL;
+}
+
+/* Where the kernel shows nobody what a thread waits for. */
+static bool has_looks(void)
+{
+    bool can = access("/proc/thread-self/syscall", R_OK) == 0;
+    int fd = can ? open("/proc/thread-self/syscall", O_RDONLY | O_CLOEXEC) : -1;
+    char c;
+    can = fd >= 0 && read(fd, &c, 1) == 1;
+    if (fd >= 0)
+        close(fd);
+    if (!can)
+        print_message("# /proc/PID/syscall: %s\n", strerror(errno));
+    return can;
+}
+
+/* ---- what it waits for ---- */
+
+static int ends[2];
+
+static void *write_later(void *nothing)
+{
+    usleep(WAITS_MS * 1000);
+    assert_int_equal(write(ends[1], "x", 1), 1);
+    return nothing;
+}
+
+static void read_it(void)
+{
+    char c;
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, write_later, NULL), 0);
+    assert_int_equal(read(ends[0], &c, 1), 1);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void a_pipe(void **state)
+{
+    (void)state;
+    if (!has_looks())
+        skip();
+    assert_int_equal(pipe(ends), 0);
+    json_t *d = capture_of(read_it);
+    assert_non_null(seen(d, "pipe", "call", "read"));
+    assert_null(seen(d, "lock", "call", ""));
+    json_decref(d);
+}
+
+static void a_socket(void **state)
+{
+    (void)state;
+    if (!has_looks())
+        skip();
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    json_t *d = capture_of(read_it);
+    assert_non_null(seen(d, "socket", "call", "read"));
+    json_decref(d);
+}
+
+static void poll_it(void)
+{
+    struct pollfd first = {.fd = ends[0], .events = POLLIN};
+    assert_int_equal(poll(&first, 1, WAITS_MS), 0);
+}
+
+static void a_poll_on_a_socket(void **state)
+{
+    (void)state;
+    if (!has_looks())
+        skip();
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    json_t *d = capture_of(poll_it);
+    assert_non_null(seen(d, "socket", "call", "poll"));
+    json_decref(d);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void sleep_a_while(void)
+{
+    usleep(WAITS_MS * 1000);
+}
+
+static void asleep(void **state)
+{
+    (void)state;
+    if (!has_looks())
+        skip();
+    json_t *d = capture_of(sleep_a_while);
+    assert_non_null(seen(d, "sleep", "call", "nanosleep"));
+    json_decref(d);
+}
+
+/* ---- locks ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pk_region compact = PK_REGION_OF(PK_COMPUTE, "compact");
+static int holds;
+
+static void *hold(void *nothing)
+{
+    pk_thread_set_name("janitor");
+    pthread_mutex_lock(&lock);
+    pk_region_begin(&compact);
+    __atomic_store_n(&holds, 1, __ATOMIC_RELEASE);
+    usleep(WAITS_MS * 1000);
+    pk_region_end(&compact);
+    pthread_mutex_unlock(&lock);
+    return nothing;
+}
+
+static void wait_for_lock(void)
+{
+    pthread_t other;
+    holds = 0;
+    assert_int_equal(pthread_create(&other, NULL, hold, NULL), 0);
+    while (!__atomic_load_n(&holds, __ATOMIC_ACQUIRE))
+        usleep(100);
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&lock);
+    assert_int_equal(pthread_join(other, NULL), 0);
+}
+
+static void a_lock(void **state)
+{
+    (void)state;
+    if (!has_looks())
+        skip();
+    json_t *d = capture_of(wait_for_lock);
+    const json_t *e = seen(d, "lock", "by", "janitor");
+    if (!e) /* under a sanitizer locks are its own, and in a jail memory is not read */
+        e = seen(d, "thread", "by", "janitor");
+    assert_non_null(e);
+    assert_string_equal(text(e, "by_region"), "compact");
+    json_decref(d);
+}
+
+static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
+static bool loaded;
+
+static void *load(void *nothing)
+{
+    pk_thread_set_name("loader");
+    pk_region_begin(&compact);
+    for (uint64_t until = pki_monotonic_ns() + WAITS_MS * 1000000ull; pki_monotonic_ns() < until;)
+        ;
+    pk_region_end(&compact);
+    pthread_mutex_lock(&lock);
+    loaded = true;
+    pthread_cond_signal(&done);
+    pthread_mutex_unlock(&lock);
+    return nothing;
+}
+
+static void wait_for_loader(void)
+{
+    pthread_t other;
+    loaded = false;
+    assert_int_equal(pthread_create(&other, NULL, load, NULL), 0);
+    pthread_mutex_lock(&lock);
+    while (!loaded)
+        pthread_cond_wait(&done, &lock);
+    pthread_mutex_unlock(&lock);
+    assert_int_equal(pthread_join(other, NULL), 0);
+}
+
+static void another_thread(void **state)
+{
+    (void)state;
+    if (!has_looks())
+        skip();
+    json_t *d = capture_of(wait_for_loader);
+    const json_t *e = seen(d, "thread", "by", "loader");
+    assert_non_null(e);
+    assert_string_equal(text(e, "by_region"), "compact");
+    json_decref(d);
+}
+
+/* ---- where its processor is ---- */
+
+static void compute(void)
+{
+    for (uint64_t until = pki_monotonic_ns() + WAITS_MS * 1000000ull; pki_monotonic_ns() < until;)
+        ;
+}
+
+/* In this program, or in what it asks for the time. */
+static void samples(void **state)
+{
+    (void)state;
+    json_t *d = capture_of(compute);
+    const json_t *events = member(d, "traceEvents"), *e;
+    size_t i, mine = 0, all = 0;
+    json_array_foreach(events, i, e)
+    {
+        all += text(e, "at")[0] != 0;
+        mine += strstr(text(e, "at"), "test_looks+0x") || strstr(text(e, "at"), "[vdso]+0x") ||
+                strstr(text(e, "at"), ".so");
+    }
+    print_message("# %zu samples, %zu of them here\n", all, mine);
+    json_decref(d);
+    if (!all)
+        skip(); /* the kernel gives none */
+    assert_true(mine * 2 > all);
+}
+
+/* ---- what is no late step ---- */
+
+static void nothing_of_usual_steps(void **state)
+{
+    (void)state;
+    begin(.capture = "slow=50,floor:5000000;steps=10-12", .history_steps = 64);
+    steps(30, 2000);
+    assert_int_equal(pk_stop(), PK_OK);
+    json_t *d = load_document("run-0-10.json");
+    static const char *const none[] = {"sleep", "pipe", "lock", "thread", "neighbour"};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        assert_null(seen(d, none[i], "call", ""));
+    json_decref(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {in_folder(a_pipe),
+                                       in_folder(a_socket),
+                                       in_folder(a_poll_on_a_socket),
+                                       in_folder(asleep),
+                                       in_folder(a_lock),
+                                       in_folder(another_thread),
+                                       in_folder(samples),
+                                       in_folder(nothing_of_usual_steps)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

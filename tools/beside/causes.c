@@ -1,0 +1,421 @@
+/* tools/beside/causes.c - what made a step slow: its difference, shared out among causes */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compare.h"
+#include "base/compiler.h"
+#include "beside/beside.h"
+#include "beside/causes.h"
+#include "memory.h"
+#include "out/chrome/events.h"
+
+/* ---- how the difference is shared out ---- */
+
+/* What is outside the program comes first, since it happens to any code: the thread had no
+ * processor, or the process was stopped. Of each path the rest is what it waited, by what it was
+ * seen to wait for, and what it worked; of that, what more calls or items explain is more work. A
+ * part below a hundredth of the difference is none: it stays in what is unexplained. */
+
+#define LEAST 0.01
+#define LEAST_NS 1e5
+#define MORE 1.2      /* so many times the usual calls or items are more work... */
+#define ALIKE 1.35    /* ...if each took no longer than so many times the usual */
+#define LACKS 0.4     /* of a usual step is not in it: it is of another kind */
+#define READ_BACK 0.1 /* major faults a millisecond of the kernel */
+#define SAMPLES_LEAST 5u
+#define TOLD 0.3 /* of a path's samples, for a function to be named */
+#define HAD 0.5  /* of the time without a processor, for who is said to have had it */
+
+typedef struct sharing {
+    const slices *in;
+    const waits *waits, *samples;
+    pki_beside *out;
+    const step_seen *step;
+    size_t room;
+    double least;
+    bool other; /* it is of another kind than the usual ones */
+    double
+        placed; /* of what paths worked longer: the rest had no processor, nobody knows in which */
+    bool known; /* when its thread was off its processor, or where it had it */
+} sharing;
+
+static pki_cause *add(sharing *s, const char *cause, const char *region, double ns)
+{
+    pki_beside *b = s->out;
+    memory_fit(&b->causes, &s->room, b->cause_count + 1, sizeof *b->causes);
+    pki_cause *c = &b->causes[b->cause_count++];
+    *c = (pki_cause){.cause = memory_copy(cause),
+                     .ns = ns,
+                     .region = memory_copy(region),
+                     .function = memory_copy(""),
+                     .call = memory_copy(""),
+                     .object = memory_copy(""),
+                     .by = memory_copy(""),
+                     .by_region = memory_copy("")};
+    return c;
+}
+
+static void set(char **text, const char *to)
+{
+    free(*text);
+    *text = memory_copy(to);
+}
+
+static const pki_path_row *state_row(const pki_beside *b, const char *name)
+{
+    for (size_t i = 0; i < b->path_count; i++)
+        if (b->paths[i].where[0] == 0 && b->paths[i].kind == PK_WAIT &&
+            strcmp(b->paths[i].path, name) == 0)
+            return &b->paths[i];
+    return NULL;
+}
+
+static bool is_state(const pki_path_row *r)
+{
+    return r->kind == PK_WAIT &&
+           (strcmp(r->path, SLICES_READY) == 0 || strcmp(r->path, SLICES_STOPPED) == 0);
+}
+
+static double more_of(const pki_path_row *r)
+{
+    return r ? (double)r->self - r->usual : 0;
+}
+
+/* ---- outside the program ---- */
+
+static bool in_step(const sharing *s, const look_seen *l)
+{
+    return l->start < s->step->end && l->end > s->step->start;
+}
+
+/* Of what is known of the time around the step. */
+static double held_by_quota(const sharing *s)
+{
+    double sum = 0;
+    for (size_t i = 0; i < s->in->look_count; i++) {
+        const look_seen *l = &s->in->looks[i];
+        uint64_t from = PKI_MAX(l->start, s->step->start), until = PKI_MIN(l->end, s->step->end);
+        if (strcmp(l->what, PKI_STATE_QUOTA) == 0 && from < until)
+            sum += PKI_MIN((double)l->off, (double)(until - from));
+    }
+    return sum;
+}
+
+static const look_seen *neighbour(const sharing *s)
+{
+    const look_seen *most = NULL;
+    for (size_t i = 0; i < s->in->look_count; i++) {
+        const look_seen *l = &s->in->looks[i];
+        if (strcmp(l->what, PKI_STATE_NEIGHBOUR) == 0 && in_step(s, l) &&
+            (double)l->ran >= HAD * (double)l->ready && (!most || l->ran > most->ran))
+            most = l;
+    }
+    return most;
+}
+
+static void share_ready(sharing *s)
+{
+    const pki_unplaced *u = &s->out->unplaced;
+    double ns = more_of(state_row(s->out, SLICES_READY)) + (double)u->ready - u->usual;
+    if (ns < s->least)
+        return;
+    pki_cause *c = add(s, PKI_NO_PROCESSOR, "", ns);
+    c->outside = true;
+    const look_seen *who = neighbour(s);
+    if (held_by_quota(s) >= HAD * ns)
+        set(&c->by, PKI_BY_QUOTA);
+    else if (who)
+        set(&c->by, who->by);
+}
+
+static void share_stopped(sharing *s)
+{
+    double ns = more_of(state_row(s->out, SLICES_STOPPED));
+    if (ns >= s->least)
+        add(s, PKI_STOPPED, "", ns)->outside = true;
+}
+
+/* ---- what a path waited ---- */
+
+static double seen_waiting(const sharing *s, const char *path, const look_seen *only)
+{
+    double sum = 0;
+    for (size_t i = 0; i < s->waits->count; i++) {
+        const wait_seen *w = &s->waits->all[i];
+        if (strcmp(w->path, path) == 0 && (!only || w->name == only->name))
+            sum += (double)w->amount;
+    }
+    return sum;
+}
+
+static void tell_wait(pki_cause *c, const look_seen *l)
+{
+    c->waits = true;
+    set(&c->call, l->call);
+    set(&c->object, l->object);
+    set(&c->by, l->by);
+    set(&c->by_region, l->by_region);
+}
+
+static bool is_first_of_name(const slices *s, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (s->looks[i].name == s->looks[at].name)
+            return false;
+    return s->looks[at].name != SLICES_NO_NAME;
+}
+
+/* In the proportions in which it was seen to wait for them. */
+static void share_waited(sharing *s, const pki_path_row *r, double waited)
+{
+    double all = seen_waiting(s, r->path, NULL);
+    bool collective = r->kind == PK_COMM;
+    if (all <= 0) {
+        add(s, collective ? PKI_COLLECTIVE : PKI_WAITS_UNKNOWN, r->path, waited)->waits = true;
+        return;
+    }
+    for (size_t i = 0; i < s->in->look_count; i++) {
+        const look_seen *l = &s->in->looks[i];
+        double ns = is_first_of_name(s->in, i) ? seen_waiting(s, r->path, l) / all * waited : 0;
+        if (ns >= s->least)
+            tell_wait(add(s, collective ? PKI_COLLECTIVE : l->what, r->path, ns), l);
+    }
+}
+
+/* ---- what a path worked ---- */
+
+/* Of one of the usual steps, the median. */
+static double usual_items(const sharing *s)
+{
+    uint64_t all[BESIDE_USUAL_MOST];
+    size_t n = 0;
+    for (size_t i = 0; i < s->in->step_count && n < PKI_COUNT_OF(all); i++)
+        if (s->in->steps[i].wanted && &s->in->steps[i] != s->step)
+            all[n++] = s->in->steps[i].items;
+    if (n)
+        qsort(all, n, sizeof *all, pki_compare_u64);
+    return n ? (double)all[n / 2] : 0;
+}
+
+/* So many times as much, and each no slower? */
+static bool explains(double now, double usual, double work, double usual_work)
+{
+    return usual > 0 && now >= MORE * usual && work <= ALIKE * usual_work * now / usual;
+}
+
+/* In how many of its samples it was, of all of the path's; only: 0, of any. */
+static uint64_t sampled(const sharing *s, const char *path, uint32_t only, bool any)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < s->samples->count; i++) {
+        const wait_seen *w = &s->samples->all[i];
+        if (strcmp(w->path, path) == 0 && (any || w->name == only))
+            sum += w->amount;
+    }
+    return sum;
+}
+
+/* What was counted of that name while it was late, or for how long it was so, ns. */
+static double sum_of(const sharing *s, const char *what)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < s->in->look_count; i++) {
+        const look_seen *l = &s->in->looks[i];
+        if (strcmp(l->what, what) == 0 && in_step(s, l))
+            sum += l->count + l->off;
+    }
+    return (double)sum;
+}
+
+/* Of what the kernel did for the program nothing is seen but what it counts: page faults, of which
+ * there is one for each of these milliseconds at least; pages that it had to read back, each in a
+ * tenth of one at least; and that tasks had to wait until it had taken back memory. */
+static void tell_kernel(const sharing *s, pki_cause *c, double samples)
+{
+    double faults = sum_of(s, PKI_STATE_FAULTS), major = sum_of(s, PKI_STATE_MAJOR_FAULTS);
+    bool memory = sum_of(s, PKI_STATE_PRESSURE) >= HAD * c->ns || major >= READ_BACK * samples;
+    if (c->now > 0 || (!memory && faults < samples))
+        return;
+    set(&c->cause, memory ? PKI_WAITS_MEMORY : PKI_PAGE_FAULTS);
+    c->now = memory ? major : faults;
+}
+
+/* "memset" of "(sample: memset)", where the path's samples are in it more than elsewhere. */
+static void tell_function(const sharing *s, pki_cause *c)
+{
+    const wait_seen *most = NULL;
+    uint64_t all = sampled(s, c->region, 0, true), of_most = 0;
+    for (size_t i = 0; i < s->samples->count; i++) {
+        const wait_seen *w = &s->samples->all[i];
+        uint64_t n = strcmp(w->path, c->region) == 0 ? sampled(s, c->region, w->name, false) : 0;
+        most = n > of_most ? w : most;
+        of_most = n > of_most ? n : of_most;
+    }
+    if (all < SAMPLES_LEAST || (double)of_most < TOLD * (double)all)
+        return;
+    set(&c->function, slices_name(s->in, most->name) + sizeof SLICES_SAMPLE - 1);
+    c->function[strlen(c->function) - 1] = 0;
+    if (strcmp(c->function, PKI_SAMPLE_KERNEL) == 0)
+        tell_kernel(s, c, (double)of_most);
+}
+
+static void share_worked(sharing *s, const pki_path_row *r, double worked, double items)
+{
+    double work = (double)r->self - (double)r->blocked, usual = r->usual - r->usual_blocked;
+    double calls = (double)r->calls;
+    bool more_items = explains((double)s->step->items, items, work, usual);
+    bool more_calls = explains(calls, r->usual_calls, work, usual) ||
+                      (r->usual_calls == 0 && calls > 0); /* usual steps do not do that */
+    const char *otherwise = s->known ? PKI_COMPUTE : PKI_LONGER;
+    pki_cause *c = add(s, more_items || more_calls ? PKI_MORE_WORK : otherwise, r->path, worked);
+    c->now = more_calls ? calls : more_items ? (double)s->step->items : 0;
+    c->usual = more_calls ? r->usual_calls : more_items ? items : 0;
+    if (more_items || more_calls)
+        set(&c->object, more_calls ? "calls" : "items");
+    tell_function(s, c);
+}
+
+static double waited_more(const pki_path_row *r)
+{
+    return (double)r->blocked - r->usual_blocked;
+}
+
+static void share_path(sharing *s, const pki_path_row *r, double items)
+{
+    double waited = waited_more(r), worked = (more_of(r) - waited) * s->placed;
+    if (waited >= s->least)
+        share_waited(s, r, waited);
+    if (worked >= s->least && !s->other)
+        share_worked(s, r, worked, items);
+}
+
+/* Of what usual steps do it leaves out a good part, and does something else instead. */
+static bool is_of_another_kind(const sharing *s)
+{
+    double lacks = 0;
+    for (size_t i = 0; i < s->out->path_count; i++) {
+        const pki_path_row *r = &s->out->paths[i];
+        lacks += r->where[0] == 0 && r->calls == 0 && r->usual_calls > 0 ? r->usual : 0;
+    }
+    double usual = s->out->usual, ready = s->out->unplaced.usual;
+    const pki_path_row *states[] = {state_row(s->out, SLICES_READY),
+                                    state_row(s->out, SLICES_STOPPED)};
+    for (int i = 0; i < 2; i++)
+        ready += states[i] ? states[i]->usual : 0;
+    return !s->out->same_kind || lacks >= LACKS * (usual - ready);
+}
+
+/* What it does instead, and has taken longest. */
+static const char *dearest_new(const sharing *s)
+{
+    const pki_path_row *most = NULL;
+    for (size_t i = 0; i < s->out->path_count; i++) {
+        const pki_path_row *r = &s->out->paths[i];
+        bool new = r->where[0] == 0 && r->calls > 0 && r->usual_calls == 0;
+        if (new && (!most || r->self > most->self))
+            most = r;
+    }
+    return most ? most->path : "";
+}
+
+static double placed_share(const sharing *s)
+{
+    double worked = 0, unplaced = (double)s->out->unplaced.ready - s->out->unplaced.usual;
+    for (size_t i = 0; i < s->out->path_count; i++) {
+        const pki_path_row *r = &s->out->paths[i];
+        double more = more_of(r) - waited_more(r);
+        worked += r->where[0] == 0 && !is_state(r) && more > 0 ? more : 0;
+    }
+    return worked > 0 && unplaced > 0 ? fmax(0, 1 - unplaced / worked) : 1;
+}
+
+/* Of a kind of its own, it does something else: no path of it is slow. */
+static void share_kind(sharing *s)
+{
+    double ns = (double)s->out->took - s->out->usual;
+    ns -= more_of(state_row(s->out, SLICES_READY)) + more_of(state_row(s->out, SLICES_STOPPED));
+    for (size_t i = 0; i < s->out->path_count; i++)
+        if (s->out->paths[i].where[0] == 0 && waited_more(&s->out->paths[i]) >= s->least)
+            ns -= waited_more(&s->out->paths[i]);
+    uint32_t kind = s->step->kind;
+    if (ns >= s->least)
+        set(&add(s, PKI_OTHER_KIND, dearest_new(s), ns)->object,
+            kind ? s->in->kinds.texts[kind - 1] : "");
+}
+
+/* ---- all of it ---- */
+
+/* Paths of the same cause are one, which names the first of them: more of all is more. */
+static void join_alike(pki_beside *b)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < b->cause_count; i++) {
+        pki_cause *c = &b->causes[i], *with = NULL;
+        for (size_t k = 0; k < kept && !with && strcmp(c->object, "items") == 0; k++)
+            with = strcmp(b->causes[k].object, "items") == 0 ? &b->causes[k] : NULL;
+        if (!with) {
+            b->causes[kept++] = *c;
+            continue;
+        }
+        with->ns += c->ns;
+        set(&with->region, "");
+        free(c->cause);
+        free(c->region);
+        free(c->function);
+        free(c->call);
+        free(c->object);
+        free(c->by);
+        free(c->by_region);
+    }
+    b->cause_count = kept;
+}
+
+static int dearest_first(const void *a, const void *b)
+{
+    const pki_cause *x = a, *y = b;
+    if (x->outside != y->outside)
+        return x->outside ? -1 : 1;
+    return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : strcmp(x->region, y->region);
+}
+
+/* Else what it did not compute is not known from what it did. */
+static bool is_known(const slices *in, const waits *samples)
+{
+    bool known = samples->count > 0;
+    for (size_t i = 0; i < in->state_count && !known; i++)
+        known = in->states[i].off == in->states[i].end - in->states[i].start;
+    return known;
+}
+
+void causes_fill(const slices *in, const step_seen *step, const waits *waited, const waits *samples,
+                 pki_beside *out)
+{
+    double all = (double)out->took - out->usual;
+    sharing s = {.in = in,
+                 .waits = waited,
+                 .samples = samples,
+                 .out = out,
+                 .step = step,
+                 .least = fmax(LEAST * all, LEAST_NS),
+                 .known = is_known(in, samples)};
+    if (!out->usual_count || all <= 0)
+        return;
+    double items = usual_items(&s);
+    s.other = is_of_another_kind(&s);
+    s.placed = placed_share(&s);
+    share_stopped(&s);
+    share_ready(&s);
+    for (size_t i = 0; i < out->path_count; i++)
+        if (out->paths[i].where[0] == 0 && !is_state(&out->paths[i]))
+            share_path(&s, &out->paths[i], items);
+    if (s.other)
+        share_kind(&s);
+    join_alike(out);
+    if (out->cause_count)
+        qsort(out->causes, out->cause_count, sizeof *out->causes, dearest_first);
+    out->unexplained = all;
+    for (size_t i = 0; i < out->cause_count; i++)
+        out->unexplained -= out->causes[i].ns;
+}
