@@ -114,22 +114,37 @@ static void check_calls(const fault *f, const ways *w, unsigned made, unsigned c
 
 /* First with none that fails. All from one line, which is part of each way. Threads may come by a
  * way less often than they did when the ways were counted. */
+static void sweep_once(void (*session)(const fault *f), fault *f, ways *known, ways *w,
+                       unsigned *made, unsigned *chosen)
+{
+    unsigned at = 0;
+    *made = *chosen = 0;
+    f->which = (way){0};
+    do {
+        int status = run(session, f);
+        assert_true(f->which.name || status == NOT_MADE);
+        if (!f->which.name)
+            without_known(w, known);
+        *chosen += f->which.name != 0;
+        *made += status == 0;
+    } while (next_call(w, f->once, &at, &f->which));
+}
+
 /* But for the ways in `known`, to which it adds its own. Ways have the same names in two sweeps
- * only if both are called from one line. */
+ * only if both are called from one line. On a busy machine a collector makes calls that a flush
+ * makes elsewhere: where few came again, all of it is done once more. */
 static void fault_sweep_on(void (*session)(const fault *f), fault f, ways *known)
 {
-    unsigned made = 0, chosen = 0, at = 0;
-    ways *w = shared_ways();
+    unsigned made = 0, chosen = 1;
+    static ways before;
+    ways *w = NULL;
+    memcpy(&before, known, sizeof before);
     (void)way_here(); /* loads what it needs, here and for all children */
-    f.which = (way){0};
-    do {
-        int status = run(session, &f);
-        assert_true(f.which.name || status == NOT_MADE);
-        if (!f.which.name)
-            without_known(w, known);
-        chosen += f.which.name != 0;
-        made += status == 0;
-    } while (next_call(w, f.once, &at, &f.which));
+    for (int tries = 0; tries < 2 && 2 * made < chosen; tries++) {
+        memcpy(known, &before, sizeof before);
+        w = shared_ways();
+        sweep_once(session, &f, known, w, &made, &chosen);
+    }
     check_calls(&f, w, made, chosen);
 }
 
@@ -453,6 +468,8 @@ static void check_files(void)
     unsigned known = each("run*.json", production_check_trace) +
                      each("slow-*.json", production_check_trace) +
                      each("windows.jsonl*", check_windows) + each("pk.prom", check_metrics);
+    if (kit_count_files("") - kit_count_files(".arena") != known)
+        (void)!system("ls -la >&2"); /* which one is it? */
     must_equal(kit_count_files("") - kit_count_files(".arena"), known);
 }
 

@@ -5,12 +5,14 @@
  * fuzz_main.c. */
 #include "fuzz.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "beside/beside.h"
 #include "compare/compare.h"
 #include "load/load.h"
 #include "out/report/report.h"
@@ -97,6 +99,35 @@ static int fuzz_report(const uint8_t *data, size_t size)
     must(json_length == again_length && memcmp(json, json_again, json_length) == 0);
     free(json);
     free(json_again);
+    return 0;
+}
+
+/* ---- any bytes as a capture ---- */
+
+/* Whatever its slow step is made of adds up to its difference from the usual ones. */
+static int fuzz_beside(const uint8_t *data, size_t size)
+{
+    pki_summary summary;
+    complaint why = {""};
+    int fd;
+    double sum;
+    json_limit_memory(JSON_MEMORY);
+    if (!load(data, size, &summary))
+        return 0;
+    const char *path = as_file(data, size, &fd);
+    bool said = summary.beside.took > 0; /* by a report, of which there are no events */
+    bool read = said || beside_of_file(path, NULL, &summary, &why);
+    must(read == !why.text[0]);
+    const pki_beside *b = &summary.beside;
+    sum = b->unexplained;
+    for (size_t i = 0; i < b->cause_count; i++) {
+        must(b->causes[i].ns > 0);
+        sum += b->causes[i].ns;
+    }
+    double all = (double)b->took - b->usual;
+    must(!b->cause_count || fabs(sum - all) <= 1e-6 * ((double)b->took + b->usual) + 1);
+    close(fd);
+    pki_summary_finish(&summary);
     return 0;
 }
 
@@ -371,6 +402,6 @@ static int fuzz_compare(const uint8_t *data, size_t size)
 /* ---- the targets ---- */
 
 const fuzz_target fuzz_targets[] = {
-    {"report", fuzz_report},   {"rows", fuzz_rows}, {"flat", fuzz_flat},
-    {"compare", fuzz_compare}, {NULL, NULL},
+    {"report", fuzz_report}, {"beside", fuzz_beside},   {"rows", fuzz_rows},
+    {"flat", fuzz_flat},     {"compare", fuzz_compare}, {NULL, NULL},
 };

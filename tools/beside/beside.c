@@ -272,6 +272,7 @@ static void unplaced_fill(const slices *s, const step_seen *step, pki_beside *ou
 
 /* ---- a step of a trace beside usual ones like it: where the difference is ---- */
 
+#define KEPT_MOST 2048u /* functions and waits of paths, of a step */
 #define PATHS_MOST 2000 /* rows; those that differ least are left out beyond it */
 #define PATH_BYTES 2000
 #define BETWEEN " > "
@@ -326,7 +327,7 @@ static void extend(comparison *c, const char *name, uint32_t depth)
 /* What was seen of it, in the step that is looked at. */
 static void keep(comparison *c, waits *in, const tree_node *node, uint32_t depth, uint64_t amount)
 {
-    if (c->column != BESIDE_USUAL_MOST)
+    if (c->column != BESIDE_USUAL_MOST || in->count == KEPT_MOST)
         return;
     size_t n = depth ? c->ends[depth - 1] : 0;
     char *path = memory_zeroed(n + 1, 1);
@@ -352,6 +353,8 @@ static bool begins_with(const char *text, const char *with)
 static bool add_state(comparison *c, const tree_node *node, uint32_t depth)
 {
     const char *name = slices_name(c->in, node->name);
+    if (name[-1] != SLICES_MADE)
+        return false;
     bool seen = begins_with(name, SLICES_BLOCKED_AT);
     bool blocked = seen || strcmp(name, SLICES_BLOCKED) == 0;
     if (seen)

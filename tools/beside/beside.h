@@ -47,11 +47,17 @@ typedef struct look_seen {
     uint64_t start, end;
     uint64_t off, ran, ready; /* ns */
     uint64_t count;           /* of what it is about */
+    bool waits;               /* it is about what it waits for */
+    bool first;               /* of all of its name */
     uint32_t name;            /* of the states that it is about; SLICES_NO_NAME: there is none */
     char *what, *call, *object, *by, *by_region;
 } look_seen;
 
 #define SLICES_NO_NAME UINT32_MAX
+
+/* In place of the digit of a kind, in names of slices that stand for states and samples: no region
+ * is called so. */
+#define SLICES_MADE 'w'
 
 #define SLICES_READY "(no processor)"
 #define SLICES_STOPPED "(stopped)"
@@ -76,7 +82,7 @@ typedef struct slices {
     slice *all;       /* once they have been read: by track, and in it by end, inner ones first */
     table tracks;     /* pid, '/', tid; the first is that of SLICES_STEP_THREAD */
     slice_track *about;
-    table names;           /* the kind as a digit, then the name */
+    table names;           /* the kind as a digit, or SLICES_MADE, then the name */
     table kinds;           /* of steps, from 1 on */
     files_reading reading; /* that is being put together */
     size_t reading_count, reading_room;

@@ -159,15 +159,8 @@ static void tell_wait(pki_cause *c, const look_seen *l)
     set(&c->by_region, l->by_region);
 }
 
-static bool is_first_of_name(const slices *s, size_t at)
-{
-    for (size_t i = 0; i < at; i++)
-        if (s->looks[i].name == s->looks[at].name)
-            return false;
-    return s->looks[at].name != SLICES_NO_NAME;
-}
-
-/* In the proportions in which it was seen to wait for them. */
+/* In the proportions in which it was seen to wait for them. What was not seen is as what was, if
+ * that is most of it. */
 static void share_waited(sharing *s, const pki_path_row *r, double waited)
 {
     double all = seen_waiting(s, r->path, NULL);
@@ -176,9 +169,14 @@ static void share_waited(sharing *s, const pki_path_row *r, double waited)
         add(s, collective ? PKI_COLLECTIVE : PKI_WAITS_UNKNOWN, r->path, waited)->waits = true;
         return;
     }
+    bool most = all >= HAD * (double)r->blocked;
+    double part = most ? waited : waited * all / (double)r->blocked;
+    if (!most && waited - part >= s->least)
+        add(s, PKI_WAITS_UNKNOWN, r->path, waited - part)->waits = true;
+    waited = part;
     for (size_t i = 0; i < s->in->look_count; i++) {
         const look_seen *l = &s->in->looks[i];
-        double ns = is_first_of_name(s->in, i) ? seen_waiting(s, r->path, l) / all * waited : 0;
+        double ns = l->first ? seen_waiting(s, r->path, l) / all * waited : 0;
         if (ns >= s->least)
             tell_wait(add(s, collective ? PKI_COLLECTIVE : l->what, r->path, ns), l);
     }
@@ -235,7 +233,8 @@ static double sum_of(const sharing *s, const char *what)
 static void tell_kernel(const sharing *s, pki_cause *c, double samples)
 {
     double faults = sum_of(s, PKI_STATE_FAULTS), major = sum_of(s, PKI_STATE_MAJOR_FAULTS);
-    bool memory = sum_of(s, PKI_STATE_PRESSURE) >= HAD * c->ns || major >= READ_BACK * samples;
+    bool pressed = major > 0 && sum_of(s, PKI_STATE_PRESSURE) >= HAD * c->ns; /* the machine is */
+    bool memory = pressed || major >= READ_BACK * samples;
     if (c->now > 0 || (!memory && faults < samples))
         return;
     set(&c->cause, memory ? PKI_WAITS_MEMORY : PKI_PAGE_FAULTS);
@@ -253,10 +252,11 @@ static void tell_function(const sharing *s, pki_cause *c)
         most = n > of_most ? w : most;
         of_most = n > of_most ? n : of_most;
     }
-    if (all < SAMPLES_LEAST || (double)of_most < TOLD * (double)all)
+    if (!most || all < SAMPLES_LEAST || (double)of_most < TOLD * (double)all)
         return;
     set(&c->function, slices_name(s->in, most->name) + sizeof SLICES_SAMPLE - 1);
-    c->function[strlen(c->function) - 1] = 0;
+    if (c->function[0])
+        c->function[strlen(c->function) - 1] = 0; /* its parenthesis */
     if (strcmp(c->function, PKI_SAMPLE_KERNEL) == 0)
         tell_kernel(s, c, (double)of_most);
 }

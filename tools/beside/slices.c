@@ -12,14 +12,17 @@
 
 static inline uint32_t slices_kind(const slices *s, uint32_t name)
 {
-    return (uint32_t)(s->names.texts[name][0] - '0');
+    char kind = s->names.texts[name][0];
+    return kind == SLICES_MADE ? PK_WAIT : (uint32_t)(kind - '0');
 }
 
 #define STEPS_MOST (1u << 24)
 #define NAMES_MOST 65536u
 #define NAME_MOST 1000
 #define FIT_LOOKS 64u
-#define LOOKS_MOST 65536u
+#define LOOKS_MOST 1024u /* of a late step there are some dozens */
+#define STATES_MOST (1u << 18)
+#define SAMPLES_MOST 65536u
 #define NAMED_MOST 4096 /* tracks whose processes are looked for */
 
 /* ---- steps ---- */
@@ -166,7 +169,7 @@ static int inner_first(const void *a, const void *b)
 static uint32_t name_of_state(slices *s, const char *state)
 {
     char key[64];
-    snprintf(key, sizeof key, "%c%s", (char)('0' + PK_WAIT), state);
+    snprintf(key, sizeof key, "%c%s", SLICES_MADE, state);
     return table_add(&s->names, key);
 }
 
@@ -191,32 +194,44 @@ static uint64_t amount_of(const event *e, const char *key)
     return number > 0 ? (uint64_t)number : 0;
 }
 
+static bool is_of_waiting(const look_seen *l)
+{
+    static const char *const others[] = {PKI_STATE_NEIGHBOUR, PKI_STATE_QUOTA, PKI_STATE_FAULTS,
+                                         PKI_STATE_MAJOR_FAULTS, PKI_STATE_PRESSURE};
+    for (size_t i = 0; i < PKI_COUNT_OF(others); i++)
+        if (strcmp(l->what, others[i]) == 0)
+            return false;
+    return true;
+}
+
 static void add_look(slices *s, const event *e)
 {
     if (s->look_count >= LOOKS_MOST)
         return;
     memory_fit(&s->looks, &s->look_room, s->look_count + 1, sizeof *s->looks);
-    s->looks[s->look_count++] = (look_seen){.start = e->start,
-                                            .end = e->end,
-                                            .off = amount_of(e, "off_ns"),
-                                            .ran = amount_of(e, "ran_ns"),
-                                            .ready = amount_of(e, "ready_ns"),
-                                            .count = amount_of(e, "count"),
-                                            .name = SLICES_NO_NAME,
-                                            .what = memory_copy(e->name),
-                                            .call = text_of(e, "call"),
-                                            .object = text_of(e, "object"),
-                                            .by = text_of(e, "by"),
-                                            .by_region = text_of(e, "by_region")};
+    look_seen *l = &s->looks[s->look_count++];
+    *l = (look_seen){.start = e->start,
+                     .end = e->end,
+                     .off = amount_of(e, "off_ns"),
+                     .ran = amount_of(e, "ran_ns"),
+                     .ready = amount_of(e, "ready_ns"),
+                     .count = amount_of(e, "count"),
+                     .name = SLICES_NO_NAME,
+                     .what = memory_copy(e->name),
+                     .call = text_of(e, "call"),
+                     .object = text_of(e, "object"),
+                     .by = text_of(e, "by"),
+                     .by_region = text_of(e, "by_region")};
+    l->waits = is_of_waiting(l);
 }
 
 static void add_sample(slices *s, const event *e)
 {
     char key[NAME_MOST];
     const char *build = object_text(e->args, "build");
-    snprintf(key, sizeof key, "%c%s%.900s)", (char)('0' + PK_WAIT), SLICES_SAMPLE,
+    snprintf(key, sizeof key, "%c%s%.900s)", SLICES_MADE, SLICES_SAMPLE,
              symbols_of(&s->symbols, object_text(e->args, "at"), build ? build : ""));
-    if (s->names.count >= NAMES_MOST || s->sample_count == UINT32_MAX)
+    if (s->names.count >= NAMES_MOST || s->sample_count == SAMPLES_MOST)
         return;
     memory_fit(&s->samples, &s->sample_room, s->sample_count + 1, sizeof *s->samples);
     s->samples[s->sample_count++] =
@@ -237,7 +252,7 @@ static void add_state(slices *s, const event *e)
         add_sample(s, e);
     else if (!state)
         add_look(s, e);
-    if (!state)
+    if (!state || s->state_count == STATES_MOST)
         return;
     memory_fit(&s->states, &s->state_room, s->state_count + 1, sizeof *s->states);
     uint64_t length = e->end - e->start;
@@ -278,16 +293,6 @@ static size_t first_behind(const slice *all, size_t count, uint64_t at)
     return low;
 }
 
-static bool is_of_waiting(const look_seen *l)
-{
-    static const char *const others[] = {PKI_STATE_NEIGHBOUR, PKI_STATE_QUOTA, PKI_STATE_FAULTS,
-                                         PKI_STATE_MAJOR_FAULTS, PKI_STATE_PRESSURE};
-    for (size_t i = 0; i < PKI_COUNT_OF(others); i++)
-        if (strcmp(l->what, others[i]) == 0)
-            return false;
-    return true;
-}
-
 /* The one that was made longest while it lasted; NULL. */
 static look_seen *look_at(const slices *s, const state_seen *state)
 {
@@ -296,7 +301,7 @@ static look_seen *look_at(const slices *s, const state_seen *state)
     for (size_t i = 0; i < s->look_count; i++) {
         look_seen *l = &s->looks[i];
         uint64_t from = PKI_MAX(l->start, state->start), until = PKI_MIN(l->end, state->end);
-        if (is_of_waiting(l) && from < until && until - from > most) {
+        if (l->waits && from < until && until - from > most) {
             most = until - from;
             found = l;
         }
@@ -312,13 +317,16 @@ static void name_blocked(slices *s, state_seen *state)
     if (strcmp(slices_name(s, state->name), SLICES_BLOCKED) != 0 || !l)
         return;
     const char *about[] = {l->object, l->by, l->by_region};
-    int n = snprintf(key, sizeof key, "%c%s%s", (char)('0' + PK_WAIT), SLICES_BLOCKED_AT, l->what);
+    int n = snprintf(key, sizeof key, "%c%s%.200s", SLICES_MADE, SLICES_BLOCKED_AT, l->what);
     for (size_t i = 0; i < PKI_COUNT_OF(about); i++)
         if (about[i][0])
             n += snprintf(key + n, sizeof key - (size_t)n, " %.200s", about[i]);
     snprintf(key + n, sizeof key - (size_t)n, ")");
-    if (s->names.count < NAMES_MOST)
-        l->name = state->name = table_add(&s->names, key);
+    uint32_t known = s->names.count;
+    if (known >= NAMES_MOST)
+        return;
+    l->name = state->name = table_add(&s->names, key);
+    l->first |= state->name == known;
 }
 
 /* Of a part of it that is not known, and may be in other regions. Short waits behind each other are

@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- files ---- */
@@ -50,6 +51,9 @@ static int find(Dwfl_Module *m, void **user, const char *name, Dwarf_Addr start,
 static Dwfl_Module *open_file(symbols *s, const char *path)
 {
     search by = {.path = path};
+    struct stat is;
+    if (stat(path, &is) != 0 || !S_ISREG(is.st_mode))
+        return NULL; /* it comes out of a file that somebody may have made */
     if (!s->files) {
         unsetenv("DEBUGINFOD_URLS"); /* nothing is asked of other machines */
         s->files = dwfl_begin(&callbacks);

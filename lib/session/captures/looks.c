@@ -1,4 +1,3 @@
-#include <ctype.h>
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
@@ -20,6 +19,7 @@
 #include "session/activity.h"
 #include "session/captures/captures.h"
 #include "session/captures/waits.h"
+#include "session/costs/io.h"
 
 /* ---- a step that is late is looked at while it is ---- */
 
@@ -48,7 +48,11 @@
 #define LOOKS_DENSE 20u        /* then each a tenth of the time since the first one later */
 #define LOOK_MOST 1000000000u
 #define SEEN_MOST 64u
+#define QUOTA_PERIOD 100000000u        /* ns, the kernel's own choice, which few change */
+#define QUOTA_KNOWN 5000000000u        /* of longer times nobody knows which step it was */
 #define TRACK_LOOKS ((1u << 21) + 16u) /* pki_track_apart; behind those of states.c */
+#define SCANS_MOST 50u                 /* of one late step */
+#define SCAN_SHARE 50u                 /* of the time between two such looks one may take */
 #define SCAN_LEAST 20000000u           /* ns between two looks at all processes */
 #define CONSUMERS_MOST 1024u           /* processes that are followed; and threads */
 
@@ -68,7 +72,8 @@ static struct {
     uint32_t tid;        /* who makes steps; the same */
 
     /* the collector's */
-    uint64_t step; /* ticks: the beginning of the step that is looked at; 0: none is */
+    uint64_t step;     /* ticks: the beginning of the step that is looked at; 0: none is */
+    uint64_t given_up; /* the same, of one whose thread is gone */
     uint64_t first, last;
     uint32_t of, processor;
     uint64_t faults_before[2], faults[2]; /* then, and since the first look */
@@ -79,6 +84,7 @@ static struct {
     uint64_t running; /* ns, of the thread, at the last look; 0: it was not asked */
     scan processes, threads;
     uint64_t scanned_first, scanned; /* 0: not at all */
+    uint64_t scan_took;              /* ns, the last one */
     uint64_t waited;                 /* ns that it had no processor since the first scan */
     bool ended;                      /* a late step, of which the history knows nothing yet */
     uint64_t quota_asked;            /* when */
@@ -124,7 +130,8 @@ typedef struct code {
 static struct {
     pki_kernel_ring ring;
     uint32_t tid;
-    bool of_kernel;   /* there are samples in it, too */
+    bool of_kernel; /* there are samples in it, too */
+    bool lost;
     uint64_t running; /* ns of the thread by schedstat, of which so many... */
     uint64_t sampled; /* ...samples are there */
     unsigned count;
@@ -162,6 +169,7 @@ static void samples_begin(uint32_t tid)
         open_ring(tid, false);
     p.running = running_of(tid);
     p.sampled = 0;
+    p.lost = false;
     errno = saved;
 }
 
@@ -191,9 +199,11 @@ static void samples_take(void)
                 (r.header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
             add_sample(r.words[1], kernel ? 0 : r.words[0]);
             p.sampled++;
+        } else {
+            p.lost = true; /* or throttled: what is missing was not in the kernel for that */
         }
-    if (!p.of_kernel)
-        add_kernel();
+    if (p.count == SAMPLES_MOST)
+        pki_kernel_ring_close(&p.ring); /* a step that lasts for ever is sampled for two seconds */
 }
 
 /* ---- whose code that was ---- */
@@ -237,10 +247,7 @@ static void read_build(code *c)
 {
     char head[HEAD];
     ElfW(Ehdr) e;
-    int fd = open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 ? 0 : read(fd, head, sizeof head);
-    if (fd >= 0)
-        close(fd);
+    ssize_t n = (ssize_t)pki_small_file_once(c->path, head, sizeof head);
     if (n < (ssize_t)sizeof e)
         return;
     memcpy(&e, head, sizeof e);
@@ -274,16 +281,34 @@ static void add_code(const char *line)
         read_build(c);
 }
 
+/* Line by line, without stdio, whose locks a fork of the program would find held. */
+static void read_maps(void)
+{
+    char text[PATH_MAX + 512];
+    size_t held = 0;
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    for (ssize_t n; fd >= 0 && (n = read(fd, text + held, sizeof text - 1 - held)) > 0;) {
+        char *line = text, *end;
+        held += (size_t)n;
+        text[held] = 0;
+        for (; (end = strchr(line, '\n')); line = end + 1) {
+            *end = 0;
+            add_code(line);
+        }
+        held -= (size_t)(line - text);
+        held = held < sizeof text - 1 ? held : 0; /* a line that no file name makes */
+        memmove(text, line, held);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
 /* The code that it knows from before is there no longer, for all that is known. */
 static void find_code(void)
 {
-    char line[PATH_MAX + 256];
-    FILE *maps = p.count ? fopen("/proc/self/maps", "re") : NULL;
     p.code_count = 0;
-    while (maps && fgets(line, sizeof line, maps))
-        add_code(line);
-    if (maps)
-        fclose(maps);
+    if (p.count)
+        read_maps();
     for (unsigned i = 0; i < p.count; i++)
         p.all[i].in = code_at(p.all[i].address);
 }
@@ -320,13 +345,15 @@ static uint64_t used_by(bool own, uint32_t id, const pki_thread_stat *stat)
 }
 
 /* One process, or one thread of this one: by how much its time has grown since the scan before, if
- * it is where our thread wants to be, or has threads that may be. Who is new since then has all of
- * its time from then on. */
+ * it is where our thread wants to be (a process of many threads: the first of them). Who is new
+ * since then has all of its time from then on. */
 static void consider(const char *folder, uint32_t id, scan *at)
 {
     pki_thread_stat stat;
     bool own = at == &x.threads;
     if (!pki_thread_stat_read(folder, id, &stat))
+        return;
+    if (stat.of_kernel && stat.processor != x.processor)
         return;
     consumer *c = consumer_of(at, id);
     if (!c && at->count == CONSUMERS_MOST)
@@ -337,7 +364,7 @@ static void consider(const char *folder, uint32_t id, scan *at)
         *c = (consumer){.id = id, .used = at->scans ? 0 : used};
         snprintf(c->name, sizeof c->name, "%s", stat.name);
     }
-    if (stat.processor == x.processor || (!own && stat.threads > 1))
+    if (stat.processor == x.processor)
         c->grown += pki_saturating_sub(used, c->used);
     c->used = used;
 }
@@ -348,7 +375,7 @@ static void scan_folder(const char *folder, scan *at, uint32_t not_this)
     at->next = 0;
     for (struct dirent *e; d && (e = readdir(d));) {
         uint32_t id = (uint32_t)strtoul(e->d_name, NULL, 10);
-        if (isdigit((unsigned char)e->d_name[0]) && id != not_this)
+        if (id && id != not_this)
             consider(folder, id, at);
     }
     if (d)
@@ -356,13 +383,15 @@ static void scan_folder(const char *folder, scan *at, uint32_t not_this)
     at->scans++;
 }
 
-static void scan_all(uint64_t now)
+static void scan_all(void)
 {
+    uint64_t now = pki_monotonic_ns();
     if (!x.scanned)
         x.scanned_first = now;
-    x.scanned = now;
     scan_folder("/proc", &x.processes, (uint32_t)getpid());
     scan_folder("/proc/self/task", &x.threads, x.of);
+    x.scanned = pki_monotonic_ns();
+    x.scan_took = x.scanned - now;
 }
 
 /* The process that has had most, or the program's own threads together; ns. */
@@ -397,8 +426,9 @@ static void note_runnable(uint32_t tid, uint64_t now)
     x.running = cpu.running;
     if (x.scanned)
         x.waited += waited;
-    if (short_of && now - x.scanned >= SCAN_LEAST)
-        scan_all(now);
+    bool due = pki_saturating_sub(now, x.scanned) >= PKI_MAX(SCAN_LEAST, SCAN_SHARE * x.scan_took);
+    if (short_of && due && x.processes.scans < SCANS_MOST)
+        scan_all();
 }
 
 /* ---- what it waits for ---- */
@@ -434,11 +464,11 @@ static uint64_t read_pressure(void)
     return total ? strtoull(total + 6, NULL, 10) : 0;
 }
 
-static void look(const pki_session *s, uint64_t now)
+static bool look(const pki_session *s, uint64_t now)
 {
     pki_thread_stat stat;
     if (!pki_thread_stat_read("/proc/self/task", x.of, &stat))
-        return;
+        return false;
     if (x.looks == 0) {
         memcpy(x.faults_before, stat.faults, sizeof stat.faults);
         x.pressure_before = read_pressure();
@@ -446,15 +476,19 @@ static void look(const pki_session *s, uint64_t now)
     for (int i = 0; i < 2; i++)
         x.faults[i] = stat.faults[i] - x.faults_before[i];
     samples_take();
+    if (!p.of_kernel && !p.lost && p.ring.page)
+        add_kernel();
     if (stat.state == 'R') {
         x.processor = stat.processor;
         note_runnable(x.of, now);
     } else {
         x.has_processor = false;
+        x.running = 0;
         note_blocked(s, x.of, now);
     }
     x.last = now;
     x.looks++;
+    return true;
 }
 
 static uint64_t next_look(uint64_t now)
@@ -474,34 +508,64 @@ static void begin_late(uint64_t ticks, uint64_t now)
     x.running = 0;
 }
 
-/* The last of who had the processor; what was seen before the next round of another step stays. */
-static void end_late(uint64_t now)
+/* Once more who had the processor, unless that takes long. */
+static void end_late(bool scans)
 {
-    if (x.scanned && now > x.scanned)
-        scan_all(now);
+    if (scans && x.scanned && x.scan_took < SCAN_LEAST)
+        scan_all();
     samples_end();
     x.pressure = 1000 * pki_saturating_sub(read_pressure(), x.pressure_before);
     x.step = 0;
     x.ended = true;
 }
 
+/* A thread that has ended makes no step that is late. */
+static uint64_t give_up(uint64_t ticks)
+{
+    samples_end();
+    x.step = 0;
+    x.given_up = ticks;
+    return 0;
+}
+
+/* The thread that makes the step; and when that is late, 0: it is not known. */
+static uint64_t late_at(const pki_session *s, uint64_t ticks)
+{
+    const pki_clock_map *clock = &s->arena->header->clock;
+    const pki_thread *stepper = pki_load(&s->registry->stepper);
+    uint64_t late_after = pki_load(&x.late_after);
+    if (!s->history || !late_after || !ticks || ticks == x.given_up || !stepper ||
+        pki_load(&stepper->tid) != pki_load(&x.tid))
+        return 0;
+    return clock->origin_ns + pki_clock_ns(clock, ticks) + late_after;
+}
+
+/* If it was rung for, there is a round to be made. */
 static uint64_t watch(pki_session *s, uint64_t slept, uint64_t due)
 {
-    (void)slept, (void)due;
-    const pki_clock_map *clock = &s->arena->header->clock;
-    uint64_t late_after = pki_load(&x.late_after), now = s->woke;
-    uint64_t ticks = pki_load(&s->arena->header->live.step_ticks);
-    if (!s->history || !late_after || !ticks)
-        return 0;
-    uint64_t late = clock->origin_ns + pki_clock_ns(clock, ticks) + late_after;
+    uint64_t now = s->woke, ticks = pki_load(&s->arena->header->live.step_ticks);
+    (void)slept;
+    if (now < due)
+        return s->watch;
     if (x.step && x.step != ticks)
-        end_late(now);
+        end_late(true);
+    uint64_t late = late_at(s, ticks);
+    if (!late || x.ended)
+        return 0; /* the round tells what is known of the step before */
     if (now < late)
         return PKI_MAX(late, now + (now - x.last < POLL_RESTS ? POLL_LEAST : POLL_AT_REST));
     if (!x.step)
         begin_late(ticks, now);
-    look(s, now);
-    return next_look(now);
+    return look(s, now) ? next_look(now) : give_up(ticks);
+}
+
+/* What it reads is no I/O of the program's. */
+static uint64_t watch_apart(pki_session *s, uint64_t slept, uint64_t due)
+{
+    pki_io_works();
+    uint64_t next = watch(s, slept, due);
+    pki_io_rests();
+    return next;
 }
 
 /* ---- into the history ---- */
@@ -560,10 +624,12 @@ static void tell_quota(const pki_session *s, bool late)
     if (then && !late && x.quota.processors == 0)
         return;
     pki_quota_read("", &now);
-    uint64_t held = then ? pki_saturating_sub(now.throttled_ns, x.quota.throttled_ns) : 0;
+    uint64_t held = pki_saturating_sub(now.throttled_ns, x.quota.throttled_ns);
+    uint64_t times = pki_saturating_sub(now.throttled, x.quota.throttled);
+    held = PKI_MIN(held, times * QUOTA_PERIOD); /* it is of all processors */
     pki_activity_arg args[] = {{"thread", NULL, pki_load(&x.tid)}, {"off_ns", NULL, (int64_t)held}};
     x.quota_asked = pki_monotonic_ns();
-    if (held)
+    if (held && then && x.quota_asked - then < QUOTA_KNOWN)
         tell(s, PKI_STATE_QUOTA, then, x.quota_asked, args, PKI_COUNT_OF(args));
     x.quota = now;
 }
@@ -623,7 +689,7 @@ static void drain(pki_session *s)
         (collector && collector != (uint32_t)syscall(SYS_gettid)))
         return;
     if (x.step && x.step != pki_load(&s->arena->header->live.step_ticks))
-        end_late(pki_monotonic_ns());
+        end_late(false);
     for (unsigned i = 0; i < x.count; i++)
         tell_seen(s, &x.all[i]);
     x.count = 0;
@@ -659,6 +725,7 @@ const pki_service pki_service_looks = {
     .name = "looks",
     .reset = forget,
     .drain = drain,
-    .watch = watch,
+    .watch = watch_apart,
+    .forget = forget,
     .after_fork = after_fork,
 };

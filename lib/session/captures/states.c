@@ -54,7 +54,6 @@
 #define PAUSE_NS 10000000000u
 #define SLEEPS 64u /* of the collector that are known */
 #define STOPS 16u  /* the last ones */
-#define AMID_LEAST 50000000u
 
 typedef struct interval {
     uint64_t from, until; /* CLOCK_MONOTONIC, ns */
@@ -87,6 +86,7 @@ typedef struct nap {
 /* What the collector has not chosen. asleep: it wanted to sleep before. */
 typedef struct stop {
     interval at;
+    uint64_t due;  /* within, if it wanted to sleep before */
     uint64_t woke; /* beyond at.until, if it had to wait for a processor then */
     bool asleep;
 } stop;
@@ -181,21 +181,22 @@ static void tell_ready(const pki_session *s, watched *w, interval i)
 }
 
 /* The collector was off for the same reason: as long, but for how late each came back. Of a sleep
- * only its end tells. */
-static bool is_stopped(interval i)
+ * only its end tells. NULL: it was not. */
+static const stop *stop_of(interval i)
 {
     for (unsigned k = 0; k < STOPS; k++) {
         const stop *p = &x.stops[k];
-        uint64_t from = PKI_MAX(i.from, p->at.from), until = PKI_MIN(i.until, p->at.until);
+        uint64_t from = PKI_MAX(i.from, p->due), until = PKI_MIN(i.until, p->at.until);
         uint64_t longer = PKI_MAX(i.until - i.from, p->at.until - p->at.from);
-        uint64_t all = p->asleep ? p->at.until - p->at.from : longer;
+        uint64_t all = p->asleep ? p->at.until - p->due : longer;
         bool together = !p->asleep || i.until < p->woke + LATE_LEAST;
         if (until > from && until - from >= all / 5 * 4 && together)
-            return true;
+            return p;
     }
-    return false;
+    return NULL;
 }
 
+/* What lies before the collector's sleep was no stop. */
 static void tell_wait(const pki_session *s, watched *w, interval i)
 {
     if (i.until - i.from < BLOCKED_LEAST) {
@@ -203,7 +204,12 @@ static void tell_wait(const pki_session *s, watched *w, interval i)
         return;
     }
     tell_brief(s, w);
-    tell(s, w, is_stopped(i) ? PKI_STATE_STOPPED : PKI_STATE_BLOCKED, i, 0);
+    const stop *p = stop_of(i);
+    if (p && i.from + BLOCKED_LEAST < p->at.from) {
+        tell(s, w, PKI_STATE_BLOCKED, (interval){i.from, p->at.from, false}, 0);
+        i.from = p->at.from;
+    }
+    tell(s, w, p ? PKI_STATE_STOPPED : PKI_STATE_BLOCKED, i, 0);
 }
 
 static void tell_off(const pki_session *s, watched *w, interval i)
@@ -350,18 +356,21 @@ static nap *sleep_at(uint64_t at)
     return NULL;
 }
 
-/* What it has not chosen: a wait that it did not begin itself, or what lies behind the moment when
- * it wanted to wake. Amid a round it may wait for a disk, or for another thread, as others may. */
+/* What it has not chosen, of a sleep: a wait that it did not begin itself, or what lies behind the
+ * moment when it wanted to wake, if that is most of it. (Amid a round it may wait for a disk, or
+ * for another thread, as others may.) */
 static void note_stop(interval i, uint64_t ready)
 {
+    nap *slept = sleep_at(i.from);
     uint64_t woke = i.until;
     i.until -= PKI_MIN(ready, i.until - i.from);
-    nap *slept = sleep_at(i.from);
-    bool asleep = slept && slept->waits++ == 0;
-    if (asleep)
-        i.from = PKI_MAX(i.from, slept->due);
-    if (i.until > i.from + (slept ? LATE_LEAST : AMID_LEAST))
-        x.stops[x.stop_count++ % STOPS] = (stop){i, woke, asleep};
+    if (!slept)
+        return;
+    bool asleep = slept->waits++ == 0;
+    uint64_t due = asleep ? PKI_MAX(i.from, slept->due) : i.from;
+    uint64_t late = pki_saturating_sub(i.until, due);
+    if (late > LATE_LEAST && late >= (i.until - i.from) / 2)
+        x.stops[x.stop_count++ % STOPS] = (stop){i, due, woke, asleep};
 }
 
 /* Without records it is known how late it woke last. What it was ready for since is no stop. */

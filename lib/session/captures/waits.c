@@ -1,6 +1,7 @@
 #include "session/captures/waits.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@
 #include "core/registry.h"
 #include "out/chrome/events.h"
 
-#define THREADS_MOST 64u /* of the process, that are looked at */
+#define OF_KERNEL 0x00200000u /* PF_KTHREAD of linux/sched.h, in field 9 */
+#define THREADS_MOST 64u      /* of the process, that are looked at */
 
 /* ---- what the kernel says of a thread ---- */
 
@@ -26,7 +28,7 @@
 static bool parse_stat(char *text, pki_thread_stat *s)
 {
     unsigned long long user, kernel, minor, major;
-    unsigned processor;
+    unsigned processor, flags;
     char *name = strchr(text, '('), *end = strrchr(text, ')');
     *s = (pki_thread_stat){0};
     if (!name || !end || end < name)
@@ -34,15 +36,16 @@ static bool parse_stat(char *text, pki_thread_stat *s)
     *end = 0;
     snprintf(s->name, sizeof s->name, "%s", name + 1);
     int n = sscanf(end + 1,
-                   " %c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu %*d %*d %*d %*d %u %*d "
+                   " %c %*d %*d %*d %*d %*d %u %llu %*u %llu %*u %llu %llu %*d %*d %*d %*d %u %*d "
                    "%*u %*u %*d %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %u",
-                   &s->state, &minor, &major, &user, &kernel, &s->threads, &processor);
-    if (n != 7)
+                   &s->state, &flags, &minor, &major, &user, &kernel, &s->threads, &processor);
+    if (n != 8)
         return false;
     s->ticks = user + kernel;
     s->faults[0] = minor;
     s->faults[1] = major;
     s->processor = processor;
+    s->of_kernel = flags & OF_KERNEL;
     return true;
 }
 
@@ -257,23 +260,25 @@ static void name_holder(const pki_session *s, uint32_t tid, pki_wait *out)
                              : "");
 }
 
-/* Linux's mutexes of glibc and musl: the word that is waited on is the lock, and the third one, in
- * musl the second, is the thread that holds it (glibc's struct_mutex.h). 0: it is no such lock. */
-static uint32_t owner_of(unsigned long at, uint32_t tid)
+/* Is the word that is waited on a mutex's, whose holder it tells? 0: no. glibc, 64 bits
+ * (struct_mutex.h): lock, 2 if others wait; count; owner; nusers; kind, of which these are the
+ * plain ones. musl: the holder itself, but for a plain mutex, which has EBUSY. */
+static uint32_t owner_of(unsigned long at, unsigned long value, uint32_t tid)
 {
-    uint32_t words[3] = {0};
+    uint32_t words[5] = {0}, owner;
     pki_thread_stat stat;
+    if (!read_memory(at, words, sizeof words))
+        return 0;
 #ifdef __GLIBC__
-    uint32_t *owner = &words[2];
-    bool held = read_memory(at, words, sizeof words) && words[0] == 2;
+    bool held =
+        value == 2 && words[0] == 2 && words[3] && !(words[4] & ~0x303u) && LONG_MAX > INT_MAX;
+    owner = words[2];
 #else
-    uint32_t *owner = &words[0];
-    bool held = read_memory(at, words, sizeof words);
-    *owner &= 0x3fffffffu;
+    owner = words[0] & 0x3fffffffu;
+    bool held = value && owner != EBUSY;
 #endif
-    return held && *owner && *owner != tid && pki_thread_stat_read("/proc/self/task", *owner, &stat)
-               ? *owner
-               : 0;
+    bool other = held && owner && owner != tid;
+    return other && pki_thread_stat_read("/proc/self/task", owner, &stat) ? owner : 0;
 }
 
 /* Who works, amid a region of its own, while this one waits for some thread that is not known: the
@@ -305,7 +310,7 @@ static void find_worker(const pki_session *s, uint32_t tid, pki_wait *out)
 static const char *word_of_lock(const pki_session *s, const blocked_call *c, uint32_t tid,
                                 pki_wait *out)
 {
-    uint32_t owner = owner_of(c->arguments[0], tid);
+    uint32_t owner = owner_of(c->arguments[0], c->arguments[2], tid);
     if (owner)
         name_holder(s, owner, out);
     else

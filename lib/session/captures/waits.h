@@ -11,6 +11,7 @@ typedef struct pki_thread_stat {
     uint64_t ticks;     /* on a processor, in user mode and the kernel */
     uint64_t faults[2]; /* of pages, minor and major ones */
     uint32_t processor, threads;
+    bool of_kernel; /* a thread of the kernel's */
 } pki_thread_stat;
 
 /* Of a thread by "/proc/self/task" and its id, or of a process by "/proc". */
