@@ -39,6 +39,7 @@ typedef struct slice_track {
 typedef struct state_seen {
     uint64_t start, end, off; /* ns */
     uint32_t name;            /* in slices.names: SLICES_READY, _STOPPED or _BLOCKED */
+    bool brief;               /* short waits, off for `off` of it together */
 } state_seen;
 
 /* What it was seen to wait for, and who had its processor, while the step was late
@@ -49,6 +50,7 @@ typedef struct look_seen {
     uint64_t count;           /* of what it is about */
     bool waits;               /* it is about what it waits for */
     bool first;               /* of all of its name */
+    bool brief;               /* made amid short waits */
     uint32_t name;            /* of the states that it is about; SLICES_NO_NAME: there is none */
     char *what, *call, *object, *by, *by_region;
 } look_seen;

@@ -22,6 +22,7 @@ static inline uint32_t slices_kind(const slices *s, uint32_t name)
 #define FIT_LOOKS 64u
 #define LOOKS_MOST 1024u /* of a late step there are some dozens */
 #define STATES_MOST (1u << 18)
+#define BRIEF_NEAR 1000000000u /* ns */
 #define SAMPLES_MOST 65536u
 #define NAMED_MOST 4096 /* tracks whose processes are looked for */
 
@@ -257,8 +258,8 @@ static void add_state(slices *s, const event *e)
     memory_fit(&s->states, &s->state_room, s->state_count + 1, sizeof *s->states);
     uint64_t length = e->end - e->start;
     bool part = off > 0 && (uint64_t)off < length;
-    s->states[s->state_count++] =
-        (state_seen){e->start, e->end, part ? (uint64_t)off : length, name_of_state(s, state)};
+    s->states[s->state_count++] = (state_seen){e->start, e->end, part ? (uint64_t)off : length,
+                                               name_of_state(s, state), false};
 }
 
 /* Nothing begins or ends on a thread that is off: the clocks of perfkit and of the kernel are a
@@ -310,12 +311,9 @@ static look_seen *look_at(const slices *s, const state_seen *state)
 }
 
 /* "(blocked: lock janitor)", so that what it waited for is one name. */
-static void name_blocked(slices *s, state_seen *state)
+static void name_blocked(slices *s, state_seen *state, look_seen *l)
 {
     char key[NAME_MOST];
-    look_seen *l = look_at(s, state);
-    if (strcmp(slices_name(s, state->name), SLICES_BLOCKED) != 0 || !l)
-        return;
     const char *about[] = {l->object, l->by, l->by_region};
     int n = snprintf(key, sizeof key, "%c%s%.200s", SLICES_MADE, SLICES_BLOCKED_AT, l->what);
     for (size_t i = 0; i < PKI_COUNT_OF(about); i++)
@@ -329,6 +327,48 @@ static void name_blocked(slices *s, state_seen *state)
     l->first |= state->name == known;
 }
 
+static bool is_brief(const slices *s, const state_seen *state)
+{
+    return state->off < state->end - state->start &&
+           strcmp(slices_name(s, state->name), SLICES_BLOCKED) == 0;
+}
+
+/* Of those that were made amid short waits; NULL. */
+static look_seen *nearest_brief(const slices *s, const state_seen *state)
+{
+    look_seen *found = NULL;
+    uint64_t least = BRIEF_NEAR;
+    for (size_t i = 0; i < s->look_count; i++) {
+        look_seen *l = &s->looks[i];
+        uint64_t before = l->start > state->end ? l->start - state->end : 0;
+        uint64_t behind = state->start > l->end ? state->start - l->end : 0;
+        if (l->brief && before + behind < least) {
+            least = before + behind;
+            found = l;
+        }
+    }
+    return found;
+}
+
+/* Each by what was seen while it lasted. Of short waits few are seen, so those that nobody saw are
+ * as the nearest that somebody did. */
+static void name_states(slices *s)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < s->state_count; i++) {
+            state_seen *state = &s->states[i];
+            bool brief = is_brief(s, state);
+            if (strcmp(slices_name(s, state->name), SLICES_BLOCKED) != 0 || (pass && !brief))
+                continue;
+            look_seen *l = pass ? nearest_brief(s, state) : look_at(s, state);
+            if (!l)
+                continue;
+            l->brief |= brief;
+            state->brief = brief;
+            name_blocked(s, state, l);
+        }
+}
+
 /* Of a part of it that is not known, and may be in other regions. Short waits behind each other are
  * one where they lie. */
 static bool is_anywhere(const slices *s, state_seen *state)
@@ -336,7 +376,7 @@ static bool is_anywhere(const slices *s, state_seen *state)
     uint64_t length = state->end - state->start;
     if (state->off >= length)
         return false;
-    if (strcmp(slices_name(s, state->name), SLICES_BLOCKED) != 0)
+    if (!state->brief && !is_brief(s, state))
         return true;
     state->start += (length - state->off) / 2;
     state->end = state->start + state->off;
@@ -349,13 +389,13 @@ static void place_states(slices *s)
     size_t own = 0, known = s->count;
     while (own < known && s->all[own].track == SLICES_STEP_THREAD)
         own++;
+    name_states(s);
     for (size_t i = 0; i < s->state_count; i++) {
         state_seen at = s->states[i];
         uint64_t middle = at.start + (at.end - at.start) / 2;
         if (is_anywhere(s, &at) || s->count == UINT32_MAX ||
             !fit_state(s->all, own, first_behind(s->all, own, middle), &at))
             continue;
-        name_blocked(s, &at);
         memory_fit(&s->all, &s->room, s->count + 1, sizeof *s->all);
         s->all[s->count] =
             (slice){at.start, at.end, SLICES_STEP_THREAD, at.name, (uint32_t)s->count};

@@ -52,6 +52,10 @@
 #define SWITCHES_A_SECOND 1000.0
 #define SWITCHES_MOST 10000.0 /* in a burst */
 #define PAUSE_NS 10000000000u
+#define STOP_LEAST                                                                                 \
+    20000000u /* shorter ones are waits: two threads may wait for one disk so long                 \
+               */
+#define APART_MOST 4000000u
 #define SLEEPS 64u /* of the collector that are known */
 #define STOPS 16u  /* the last ones */
 
@@ -189,8 +193,9 @@ static const stop *stop_of(interval i)
         uint64_t from = PKI_MAX(i.from, p->due), until = PKI_MIN(i.until, p->at.until);
         uint64_t longer = PKI_MAX(i.until - i.from, p->at.until - p->at.from);
         uint64_t all = p->asleep ? p->at.until - p->due : longer;
+        uint64_t apart = p->asleep ? all / 5 : PKI_MAX(all / 10, APART_MOST);
         bool together = !p->asleep || i.until < p->woke + LATE_LEAST;
-        if (until > from && until - from >= all / 5 * 4 && together)
+        if (until > from && until - from + apart >= all && together)
             return p;
     }
     return NULL;
@@ -369,7 +374,7 @@ static void note_stop(interval i, uint64_t ready)
     bool asleep = slept->waits++ == 0;
     uint64_t due = asleep ? PKI_MAX(i.from, slept->due) : i.from;
     uint64_t late = pki_saturating_sub(i.until, due);
-    if (late > LATE_LEAST && late >= (i.until - i.from) / 2)
+    if (late > STOP_LEAST && late >= (i.until - i.from) / 2)
         x.stops[x.stop_count++ % STOPS] = (stop){i, due, woke, asleep};
 }
 
