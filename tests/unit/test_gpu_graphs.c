@@ -73,6 +73,25 @@ static void announced_replays(void **state)
     gpu->graph_destroy(graph);
 }
 
+/* More than there is room for, which stamp the captured events; these are nobody's replay, then. */
+static void dropped_replays_count_once(void **state)
+{
+    (void)state;
+    CUgraph graph = capture();
+    CUgraphExec exec = gpu->instantiate(graph);
+    for (int i = 0; i < 5000; i++) {
+        pk_gpu_graph_launching(exec, graph, the_stream);
+        gpu->launch(exec, the_stream);
+    }
+    sleep_ms(60); /* the collector looks at them */
+    pk_gpu_counts c = stop_and_count();
+    assert_int_equal(c.begun, 15000);
+    assert_true(c.dropped > 0);
+    assert_int_equal(c.sampled, 0);
+    gpu->exec_destroy(exec);
+    gpu->graph_destroy(graph);
+}
+
 /* What a set of events holds from an earlier replay is not this one's, which has not begun. */
 static void announced_long_before(void **state)
 {
@@ -350,6 +369,7 @@ static void never_ended(void **state)
 static const struct CMUnitTest gpu_graphs_tests[] = {
     with_gpu(nothing_before_the_first_replay),
     with_gpu(announced_replays),
+    with_gpu(dropped_replays_count_once),
     with_gpu(announced_long_before),
     with_gpu(replays_in_flight),
     with_gpu(announced_and_not_launched),

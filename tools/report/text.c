@@ -343,12 +343,14 @@ static void add_details(const pki_beside *b, const pki_path_row *r, char *text, 
 /* It is slow for what it is, and not for how it went. */
 static void print_kind(const pki_beside *b, FILE *file)
 {
-    const pki_cause *kind = cause_of(b, PKI_OTHER_KIND), *more = cause_of(b, PKI_MORE_WORK);
+    const pki_cause *kind = cause_of(b, PKI_OTHER_KIND), *more = NULL;
+    for (size_t i = 0; i < b->cause_count && !more; i++) /* the one that is of several paths */
+        more = b->causes[i].now > 0 && !b->causes[i].region[0] ? &b->causes[i] : NULL;
     if (kind)
         pki_report_print(file, "It is a step of another kind%s%.200s: %s.",
                          kind->region[0] ? ", with " : "", kind->region,
                          more_or_less(kind->ns).text);
-    if (more && !more->region[0])
+    if (more && strcmp(more->cause, PKI_MORE_WORK) == 0)
         pki_report_print(file, "It had more to do: %s, %s.", what_more(more).text,
                          more_or_less(more->ns).text);
 }

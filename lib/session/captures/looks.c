@@ -138,7 +138,7 @@ static struct {
     sample all[SAMPLES_MOST];
     unsigned code_count;
     code files[FILES_MOST];
-} p;
+} sampler;
 
 static bool open_ring(uint32_t tid, bool of_kernel)
 {
@@ -151,7 +151,7 @@ static bool open_ring(uint32_t tid, bool of_kernel)
                                 .clockid = CLOCK_MONOTONIC,
                                 .exclude_kernel = !of_kernel,
                                 .exclude_hv = 1};
-    return pki_kernel_ring_open(&p.ring, &a, tid, PAGES);
+    return pki_kernel_ring_open(&sampler.ring, &a, tid, PAGES);
 }
 
 static uint64_t running_of(uint32_t tid)
@@ -163,63 +163,64 @@ static uint64_t running_of(uint32_t tid)
 static void samples_begin(uint32_t tid)
 {
     int saved = errno;
-    p.tid = tid;
-    p.of_kernel = open_ring(tid, true);
-    if (!p.of_kernel)
+    sampler.tid = tid;
+    sampler.of_kernel = open_ring(tid, true);
+    if (!sampler.of_kernel)
         open_ring(tid, false);
-    p.running = running_of(tid);
-    p.sampled = 0;
-    p.lost = false;
+    sampler.running = running_of(tid);
+    sampler.sampled = 0;
+    sampler.lost = false;
     errno = saved;
 }
 
 static void add_sample(uint64_t at, uint64_t address)
 {
-    if (p.count < SAMPLES_MOST)
-        p.all[p.count++] = (sample){at, address, NULL};
+    if (sampler.count < SAMPLES_MOST)
+        sampler.all[sampler.count++] = (sample){at, address, NULL};
 }
 
 /* What no sample stands for was in the kernel. */
 static void add_kernel(void)
 {
-    uint64_t ran = pki_saturating_sub(running_of(p.tid), p.running) / PERIOD_NS;
+    uint64_t ran = pki_saturating_sub(running_of(sampler.tid), sampler.running) / PERIOD_NS;
     uint64_t now = pki_monotonic_ns();
-    for (; p.sampled + 1 < ran; p.sampled++)
+    for (; sampler.sampled + 1 < ran; sampler.sampled++)
         add_sample(now, 0);
 }
 
 static void samples_take(void)
 {
     pki_kernel_record r;
-    if (!p.ring.page)
+    if (!sampler.ring.page)
         return;
-    while (pki_kernel_ring_next(&p.ring, &r))
+    while (pki_kernel_ring_next(&sampler.ring, &r))
         if (r.header.type == PERF_RECORD_SAMPLE) {
             bool kernel =
                 (r.header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
             add_sample(r.words[1], kernel ? 0 : r.words[0]);
-            p.sampled++;
+            sampler.sampled++;
         } else {
-            p.lost = true; /* or throttled: what is missing was not in the kernel for that */
+            sampler.lost = true; /* or throttled: what is missing was not in the kernel for that */
         }
-    if (p.count == SAMPLES_MOST)
-        pki_kernel_ring_close(&p.ring); /* a step that lasts for ever is sampled for two seconds */
+    if (sampler.count == SAMPLES_MOST)
+        pki_kernel_ring_close(
+            &sampler.ring); /* a step that lasts for ever is sampled for two seconds */
 }
 
 /* ---- whose code that was ---- */
 
 static const code *code_at(uint64_t address)
 {
-    for (unsigned i = 0; i < p.code_count; i++)
-        if (address >= p.files[i].from && address < p.files[i].until)
-            return &p.files[i];
+    for (unsigned i = 0; i < sampler.code_count; i++)
+        if (address >= sampler.files[i].from && address < sampler.files[i].until)
+            return &sampler.files[i];
     return NULL;
 }
 
 static bool is_sampled(uint64_t from, uint64_t until)
 {
-    for (unsigned i = 0; i < p.count; i++)
-        if (p.all[i].address >= from && p.all[i].address < until)
+    for (unsigned i = 0; i < sampler.count; i++)
+        if (sampler.all[i].address >= from && sampler.all[i].address < until)
             return true;
     return false;
 }
@@ -271,9 +272,9 @@ static void add_code(const char *line)
     int path = 0;
     char may[8];
     if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %n", &from, &until, may, &offset, &path) != 4 ||
-        may[2] != 'x' || !path || p.code_count == FILES_MOST || !is_sampled(from, until))
+        may[2] != 'x' || !path || sampler.code_count == FILES_MOST || !is_sampled(from, until))
         return;
-    code *c = &p.files[p.code_count++];
+    code *c = &sampler.files[sampler.code_count++];
     size_t n = strcspn(line + path, "\n"), cut = n >= sizeof c->path ? n - sizeof c->path + 1 : 0;
     *c = (code){.from = from, .until = until, .offset = offset};
     memcpy(c->path, line + path + cut, n - cut);
@@ -306,17 +307,17 @@ static void read_maps(void)
 /* The code that it knows from before is there no longer, for all that is known. */
 static void find_code(void)
 {
-    p.code_count = 0;
-    if (p.count)
+    sampler.code_count = 0;
+    if (sampler.count)
         read_maps();
-    for (unsigned i = 0; i < p.count; i++)
-        p.all[i].in = code_at(p.all[i].address);
+    for (unsigned i = 0; i < sampler.count; i++)
+        sampler.all[i].in = code_at(sampler.all[i].address);
 }
 
 static void samples_end(void)
 {
     samples_take();
-    pki_kernel_ring_close(&p.ring);
+    pki_kernel_ring_close(&sampler.ring);
     find_code();
 }
 
@@ -476,7 +477,7 @@ static bool look(const pki_session *s, uint64_t now)
     for (int i = 0; i < 2; i++)
         x.faults[i] = stat.faults[i] - x.faults_before[i];
     samples_take();
-    if (!p.of_kernel && !p.lost && p.ring.page)
+    if (!sampler.of_kernel && !sampler.lost && sampler.ring.page)
         add_kernel();
     if (stat.state == 'R') {
         x.processor = stat.processor;
@@ -523,9 +524,15 @@ static void end_late(bool scans)
 static uint64_t give_up(uint64_t ticks)
 {
     samples_end();
+    sampler.count = 0;
     x.step = 0;
     x.given_up = ticks;
     return 0;
+}
+
+static uint64_t poll_ns(uint64_t now)
+{
+    return now - x.last < POLL_RESTS ? POLL_LEAST : POLL_AT_REST;
 }
 
 /* The thread that makes the step; and when that is late, 0: it is not known. */
@@ -540,30 +547,31 @@ static uint64_t late_at(const pki_session *s, uint64_t ticks)
     return clock->origin_ns + pki_clock_ns(clock, ticks) + late_after;
 }
 
-/* If it was rung for, there is a round to be made. */
+static uint64_t look_again(const pki_session *s, uint64_t ticks, uint64_t now)
+{
+    if (!x.step)
+        begin_late(ticks, now);
+    return look(s, now) ? next_look(now) : give_up(ticks);
+}
+
+/* If it was rung for, there is a round to be made. What looks read is no I/O of the program's. */
 static uint64_t watch(pki_session *s, uint64_t slept, uint64_t due)
 {
     uint64_t now = s->woke, ticks = pki_load(&s->arena->header->live.step_ticks);
     (void)slept;
     if (now < due)
         return s->watch;
-    if (x.step && x.step != ticks)
-        end_late(true);
+    bool over = x.step && x.step != ticks;
     uint64_t late = late_at(s, ticks);
-    if (!late || x.ended)
-        return 0; /* the round tells what is known of the step before */
-    if (now < late)
-        return PKI_MAX(late, now + (now - x.last < POLL_RESTS ? POLL_LEAST : POLL_AT_REST));
-    if (!x.step)
-        begin_late(ticks, now);
-    return look(s, now) ? next_look(now) : give_up(ticks);
-}
-
-/* What it reads is no I/O of the program's. */
-static uint64_t watch_apart(pki_session *s, uint64_t slept, uint64_t due)
-{
+    bool looks = late && now >= late && !x.ended && !over;
+    if (!looks && !over) /* once one has ended, the round tells what is known of it */
+        return !late || x.ended ? 0 : PKI_MAX(late, now + poll_ns(now));
     pki_io_works();
-    uint64_t next = watch(s, slept, due);
+    uint64_t next = 0;
+    if (over)
+        end_late(true);
+    else
+        next = look_again(s, ticks, now);
     pki_io_rests();
     return next;
 }
@@ -656,7 +664,7 @@ static void tell_sample(const pki_session *s, const pki_track *track, uint32_t i
     describe(at, text);
     const char *name = strrchr(text, '/') ? strrchr(text, '/') + 1 : text;
     const char *build = at->in ? at->in->build : "";
-    pki_activity_arg args[] = {{"thread", NULL, p.tid}, {"at", text, 0}, {"build", build, 0}};
+    pki_activity_arg args[] = {{"thread", NULL, sampler.tid}, {"at", text, 0}, {"build", build, 0}};
     pki_activity a = {.kind = PKI_ACTIVITY_STATE,
                       .track = id,
                       .name = name,
@@ -673,10 +681,10 @@ static void tell_samples(const pki_session *s)
 {
     pki_track track = {s->config.world.pid, pki_track_apart(TRACK_SAMPLES), NULL,
                        "where late steps had their processor", 0};
-    uint32_t id = p.count ? pki_track_unwritten(&track) : 0;
-    for (unsigned i = 0; i < p.count && id; i++)
-        tell_sample(s, &track, id, &p.all[i]);
-    p.count = 0;
+    uint32_t id = sampler.count ? pki_track_unwritten(&track) : 0;
+    for (unsigned i = 0; i < sampler.count && id; i++)
+        tell_sample(s, &track, id, &sampler.all[i]);
+    sampler.count = 0;
 }
 
 /* ---- the service ---- */
@@ -707,25 +715,26 @@ static void drain(pki_session *s)
     x.scanned = x.waited = 0;
 }
 
-static void forget(void)
+/* Without a step there is nothing, and pages that nobody has touched stay so. */
+static void clear(void)
 {
-    pki_kernel_ring_close(&p.ring);
-    memset(&p, 0, sizeof p);
+    if (!x.tid)
+        return;
+    memset(&sampler, 0, sizeof sampler);
     memset(&x, 0, sizeof x);
 }
 
-/* The kernel gives the child no such mapping. */
-static void after_fork(void)
+static void forget(void)
 {
-    memset(&p, 0, sizeof p);
-    memset(&x, 0, sizeof x);
+    pki_kernel_ring_close(&sampler.ring);
+    clear();
 }
 
 const pki_service pki_service_looks = {
     .name = "looks",
     .reset = forget,
     .drain = drain,
-    .watch = watch_apart,
+    .watch = watch,
     .forget = forget,
-    .after_fork = after_fork,
+    .after_fork = clear, /* the kernel gives the child no such mapping */
 };

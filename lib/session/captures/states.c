@@ -52,9 +52,8 @@
 #define SWITCHES_A_SECOND 1000.0
 #define SWITCHES_MOST 10000.0 /* in a burst */
 #define PAUSE_NS 10000000000u
-#define STOP_LEAST                                                                                 \
-    20000000u /* shorter ones are waits: two threads may wait for one disk so long                 \
-               */
+/* ns; shorter ones are waits, since two threads may wait for one disk so long. */
+#define STOP_LEAST 20000000u
 #define APART_MOST 4000000u
 #define SLEEPS 64u /* of the collector that are known */
 #define STOPS 16u  /* the last ones */
@@ -460,12 +459,19 @@ void pki_states_follow(pki_session *s, uint32_t tid)
     look_at(s, w);
 }
 
+/* Pages that nobody has touched stay so. */
+static void clear(void)
+{
+    if (x.count || x.slept)
+        memset(&x, 0, sizeof x);
+}
+
 static void forget(void)
 {
     for (unsigned i = 0; i < x.count; i++)
         unmap_records(&x.threads[i]);
     unmap_records(&x.own);
-    memset(&x, 0, sizeof x);
+    clear();
 }
 
 /* That the kernel takes longer for the program's threads. */
@@ -477,7 +483,7 @@ static uint64_t spent(void)
 /* The kernel does not give such mappings to a child. */
 static void after_fork(void)
 {
-    memset(&x, 0, sizeof x);
+    clear();
 }
 
 const pki_service pki_service_states = {
