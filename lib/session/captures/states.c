@@ -92,6 +92,7 @@ typedef struct stop {
     uint64_t due;  /* within, if it wanted to sleep before */
     uint64_t woke; /* beyond at.until, if it had to wait for a processor then */
     bool asleep;
+    bool amid; /* a round, where it may wait for a disk as well */
 } stop;
 
 static struct {
@@ -192,7 +193,7 @@ static const stop *stop_of(interval i)
         uint64_t from = PKI_MAX(i.from, p->due), until = PKI_MIN(i.until, p->at.until);
         uint64_t longer = PKI_MAX(i.until - i.from, p->at.until - p->at.from);
         uint64_t all = p->asleep ? p->at.until - p->due : longer;
-        uint64_t apart = p->asleep ? all / 5 : PKI_MAX(all / 10, APART_MOST);
+        uint64_t apart = p->asleep ? all / 5 : p->amid ? APART_MOST : PKI_MAX(all / 10, APART_MOST);
         bool together = !p->asleep || i.until < p->woke + LATE_LEAST;
         if (until > from && until - from + apart >= all && together)
             return p;
@@ -360,21 +361,34 @@ static nap *sleep_at(uint64_t at)
     return NULL;
 }
 
-/* What it has not chosen, of a sleep: a wait that it did not begin itself, or what lies behind the
+/* What it has not chosen: of a sleep, a wait that it did not begin itself, or what lies behind the
  * moment when it wanted to wake, if that is most of it. (Amid a round it may wait for a disk, or
- * for another thread, as others may.) */
-static void note_stop(interval i, uint64_t ready)
+ * for another thread, as others may: then one has to begin and to end with the other.) Who waits
+ * for a processor as the process is stopped gets one first, to see it. */
+static void note_stop(const watched *own, unsigned k, uint64_t late)
 {
+    interval i = own->offs[k], before = k ? own->offs[k - 1] : (interval){0, 0, false};
     nap *slept = sleep_at(i.from);
     uint64_t woke = i.until;
-    i.until -= PKI_MIN(ready, i.until - i.from);
-    if (!slept)
-        return;
-    bool asleep = slept->waits++ == 0;
+    i.until -= late;
+    if (before.ready && i.from - before.until < BLOCKED_LEAST)
+        i.from = before.from;
+    bool asleep = slept && slept->waits++ == 0;
     uint64_t due = asleep ? PKI_MAX(i.from, slept->due) : i.from;
-    uint64_t late = pki_saturating_sub(i.until, due);
-    if (late > STOP_LEAST && late >= (i.until - i.from) / 2)
-        x.stops[x.stop_count++ % STOPS] = (stop){i, due, woke, asleep};
+    uint64_t beyond = pki_saturating_sub(i.until, due);
+    if (beyond > STOP_LEAST && beyond >= (i.until - i.from) / 2)
+        x.stops[x.stop_count++ % STOPS] = (stop){i, due, woke, asleep, !slept};
+}
+
+static void note_stops(watched *own)
+{
+    uint64_t late[OFFS];
+    share_late(own, late);
+    for (unsigned k = 0; k < own->off_count; k++)
+        if (!own->offs[k].ready)
+            note_stop(own, k, late[k]);
+    own->off_count = 0;
+    own->ready_told = PKI_MAX(own->ready_told, own->ready_sum);
 }
 
 /* Without records it is known how late it woke last. What it was ready for since is no stop. */
@@ -388,16 +402,14 @@ static void look_at_collector(const pki_session *s)
     }
     if (!pki_thread_cpu_read("", own->tid, false, &cpu))
         return;
-    uint64_t ready = cpu.ready - own->ready_sum;
+    if (!own->looked)
+        own->ready_told = cpu.ready;
     own->ready_sum = cpu.ready;
     if (own->ring.page)
         read_records(s, own);
     else if (x.slept)
         keep_off(s, own, (interval){x.sleeps[(x.slept - 1) % SLEEPS].from, s->woke, false});
-    for (unsigned k = 0; k < own->off_count; k++)
-        if (!own->offs[k].ready)
-            note_stop(own->offs[k], ready);
-    own->off_count = 0;
+    note_stops(own);
     bound_records(own, pki_monotonic_ns());
     own->looked = pki_monotonic_ns();
 }

@@ -1,5 +1,6 @@
 #include "session/costs/io.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 /* ---- the process's I/O, read of the kernel in the collector's rounds (costs=io) ---- */
 
 #define TRIES 4
+#define TRIES_AT_FIRST 100 /* what it is wrong by stays */
 
 #define STAT_BLOCKED 42 /* the field of /proc/PID/stat: clock ticks that it waited for disks */
 
@@ -155,12 +157,15 @@ static bool read_both(pki_io_counts *counts, bool *exact)
 
 /* On any thread, without a lock: all that the process has done less what perfkit's thread and its
  * readings on the program's threads have. False: it cannot be read. */
-static bool pki_io_of_program(pki_io_counts *counts)
+static bool pki_io_of_program(pki_io_counts *counts, int tries)
 {
     bool exact = false;
-    for (int i = 0; i < TRIES && !exact; i++)
+    for (int i = 0; i < tries && !exact; i++) {
+        if (i)
+            sched_yield();
         if (!read_both(counts, &exact))
             return false;
+    }
     return true;
 }
 
@@ -182,11 +187,11 @@ static bool of_program_by_collector(pki_io_counts *counts)
 }
 
 /* Who stops the session, or flushes it, reads as the program's threads do. */
-static void look(void)
+static void look(int tries)
 {
     pki_io_counts counts;
     bool collector = pki_load(&own.tid) == (uint32_t)syscall(SYS_gettid);
-    if (!(collector ? of_program_by_collector(&counts) : pki_io_of_program(&counts)))
+    if (!(collector ? of_program_by_collector(&counts) : pki_io_of_program(&counts, tries)))
         return;
     pki_io_add(&x.account, &counts, pki_monotonic_ns());
     pki_store(&x.known, true);
@@ -199,7 +204,7 @@ static void pki_io_begin(void)
     pthread_mutex_lock(&pki_drain_lock);
     memset(&x.account, 0, sizeof x.account);
     if (x.on)
-        look();
+        look(TRIES_AT_FIRST);
     pthread_mutex_unlock(&pki_drain_lock);
 }
 
@@ -223,7 +228,7 @@ static void look_in_time(pki_session *s)
     if (!now || now < x.next)
         return;
     x.next = now + PKI_IO_WINDOW;
-    look();
+    look(TRIES);
 }
 
 /* Before the backends stop: what they read then is not the program's. */
@@ -232,7 +237,7 @@ static void look_last(pki_session *s)
     (void)s;
     pthread_mutex_lock(&pki_drain_lock);
     if (x.on && pki_load(&x.known))
-        look();
+        look(TRIES);
     pthread_mutex_unlock(&pki_drain_lock);
 }
 
@@ -391,7 +396,7 @@ static bool io_steps_look(uint64_t steps, uint64_t all[COUNTERS])
 {
     pki_io_counts counts;
     for (int i = 0; i < IO_STEPS_TRIES; i++) {
-        if (!pki_io_of_program(&counts))
+        if (!pki_io_of_program(&counts, TRIES))
             return false;
         sum_up(&counts, steps, all);
         if (!falls(all))
