@@ -181,6 +181,7 @@ typedef struct pki_path_row {
 /* Causes, beside the words of out/chrome/events.h for what a thread waits for. */
 #define PKI_NO_PROCESSOR "no-processor"
 #define PKI_STOPPED "stopped"
+#define PKI_WAITED "waited" /* off its processor, for what the program has asked for */
 #define PKI_COLLECTIVE "collective"
 #define PKI_PAGE_FAULTS "page-faults"
 #define PKI_MORE_WORK "more-work"
@@ -188,6 +189,24 @@ typedef struct pki_path_row {
 #define PKI_COMPUTE "compute"
 #define PKI_LONGER "longer" /* it computed or waited: not known */
 #define PKI_BY_QUOTA "its cgroup's quota"
+#define PKI_BY_OWN_THREADS "other threads of its own"
+
+/* What slow steps went to in place of what like steps do, where a session has followed it
+ * (session/captures/states.c). */
+typedef struct pki_slow_cause {
+    char *cause;    /* PKI_NO_PROCESSOR, PKI_STOPPED, PKI_WAITED, PKI_COMPUTE or PKI_LONGER */
+    uint64_t steps; /* of which it is the dearest... */
+    double ns;      /* ...and what it took of all of them */
+    char *by;       /* "": not known, or there is none */
+} pki_slow_cause;
+
+/* Steps that the clause slow= of captures has found. */
+typedef struct pki_slow_steps {
+    uint64_t count;
+    double longer; /* ns: than the median of like ones, all of them together */
+    size_t cause_count;
+    pki_slow_cause *causes; /* the dearest first */
+} pki_slow_steps;
 
 /* What a step's difference from the usual ones is made of (tools/beside/causes.c). */
 typedef struct pki_cause {

@@ -646,6 +646,15 @@ static const pki_member cause_members[] = {
 };
 static const pki_shape cause = {SHAPE(pki_cause, cause_members)};
 
+static const pki_member slow_cause_members[] = {PLAINS(pki_slow_cause, cause, steps, ns, by)};
+static const pki_shape slow_cause = {SHAPE(pki_slow_cause, slow_cause_members)};
+
+static const pki_member slow_steps_members[] = {
+    PLAINS(pki_slow_steps, count, longer),
+    {ROWS("causes", pki_slow_steps, causes, cause_count, slow_cause), .lines = true},
+};
+static const pki_shape slow_steps = {SHAPE(pki_slow_steps, slow_steps_members)};
+
 static const pki_member unplaced_members[] = {PLAINS(pki_unplaced, ready, usual)};
 static const pki_shape unplaced = {SHAPE(pki_unplaced, unplaced_members)};
 
@@ -741,6 +750,7 @@ static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, beside, beside), .optional = true},
     {TOP_ROWS(verdicts, verdict_count, pki_verdict_shape)},
     {TOP_OBJECT(pki_summary, steps, pki_steps_shape)},
+    {TOP_OBJECT(pki_summary, slow_steps, slow_steps), .optional = true},
     {TOP_OBJECT(pki_summary, stages, pki_stages_shape), .optional = true},
     {TOP_OBJECT(pki_summary, whole_run, whole_run), .optional = true},
     {TOP_OBJECT(pki_summary, cpu_side, pki_cpu_side_shape), .optional = true},

@@ -80,7 +80,7 @@ static double ready_so_far(void)
 static truth run(void (*act)(void))
 {
     double in_all = ready_so_far();
-    begin(.capture = "slow=1.5,floor:20000", .history_steps = 64);
+    begin(.capture = "slow=1.5,floor:20000", .history_steps = 64, .report_path = "report.json");
     steps(SLOW, 2000);
     double wall = ms_of(CLOCK_MONOTONIC), cpu = ms_of(CLOCK_THREAD_CPUTIME_ID);
     double ready = ready_so_far();
@@ -145,6 +145,27 @@ static double in_state(const json_t *d, const char *name, bool shared)
     return sum / 1e3;
 }
 
+/* Over the run: ms that slow steps took longer for that. What a step owes most to is that. */
+static double owed_to(const char *cause)
+{
+    json_t *report = load_document("report.json");
+    const json_t *slow = member(report, "slow_steps"), *c;
+    double ns = 0, all = 0;
+    size_t i;
+    json_array_foreach(member(slow, "causes"), i, c)
+    {
+        bool is = is_named(c, "cause", cause);
+        all += real(c, "ns");
+        ns += is ? real(c, "ns") : 0;
+        assert_true(!is || i > 0 || number(c, "steps") > 0);
+    }
+    double longer = real(slow, "longer");
+    print_message("# over the run: %.1f ms %s of %.1f ms\n", ns / 1e6, cause, longer / 1e6);
+    assert_true(number(slow, "count") >= 1 && all > 0.999 * longer && all < 1.001 * longer);
+    json_decref(report);
+    return ns / 1e6;
+}
+
 static bool is_near(double a, double b, double more)
 {
     print_message("# %.1f ms beside %.1f ms\n", a, b);
@@ -197,6 +218,7 @@ static void no_processor(void **state)
     assert_true(t.off > 40 && ready > waited);
     assert_true(is_near(ready + waited, t.off, 5));
     assert_true(in_state(d, "stopped", false) < 1);
+    assert_true(owed_to("no-processor") > 0.9 * ready - 10);
     json_decref(d);
 }
 
@@ -264,6 +286,8 @@ static void no_processor_by_schedstat(void **state)
     double told = in_state(d, "no processor", true);
     print_message("# %.1f ms, %.1f in the step and %.1f in all\n", told, t.ready, t.in_all);
     assert_true(told > 0.9 * t.ready - 15 && told < t.in_all + 1);
+    assert_true(owed_to("no-processor") > 0.8 * t.ready - 25);
+    owed_to("longer"); /* whether the rest was waited for is not known */
     json_decref(d);
 }
 
@@ -283,6 +307,7 @@ static void blocked(void **state)
     json_t *d = capture_of_it();
     double waited = in_state(d, "blocked", false);
     assert_true(waited > 300 && in_state(d, "stopped", false) < 1);
+    assert_true(owed_to("waited") > 0.9 * waited - 20);
     assert_true(is_near(waited + in_state(d, "no processor", false), t.off, 5));
     json_decref(d);
 }
@@ -315,6 +340,7 @@ static void stopped(void **state)
     double stop = in_state(d, "stopped", false), ready = in_state(d, "no processor", false);
     print_message("# stopped for %.1f ms, no processor for %.1f ms\n", stop, ready);
     assert_true(stop > 300 && stop + ready > 390 && stop < t.off + 5);
+    assert_true(owed_to("stopped") > 0.9 * stop - 10);
     json_decref(d);
 }
 

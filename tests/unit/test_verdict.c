@@ -251,6 +251,67 @@ static void unsteady_names_the_slowest(void **state)
     pki_summary_finish(&s);
 }
 
+static pki_summary slow_run(const char *by, double ns)
+{
+    pki_summary s = good_run();
+    s.run.wall = 100000000000;
+    s.slow_steps = (pki_slow_steps){.count = 50, .longer = 1500000000};
+    s.slow_steps.causes = calloc(3, sizeof *s.slow_steps.causes);
+    s.slow_steps.causes[0] = (pki_slow_cause){strdup(PKI_NO_PROCESSOR), 38, ns, strdup(by)};
+    s.slow_steps.causes[1] = (pki_slow_cause){strdup(PKI_WAITED), 12, 1500000000 - ns, strdup("")};
+    s.slow_steps.causes[2] = (pki_slow_cause){strdup(PKI_COMPUTE), 0, 1000, strdup("")};
+    s.slow_steps.cause_count = 3;
+    return s;
+}
+
+static pki_severity severity_of_slow(const char *by, double ns, double wall)
+{
+    pki_summary s = slow_run(by, ns);
+    s.run.wall = (uint64_t)wall;
+    assert_true(pki_verdicts_fill(&s));
+    pki_severity is = find_verdict(&s, "slow-steps")->severity;
+    pki_summary_finish(&s);
+    return is;
+}
+
+static void slow_steps_by_cause(void **state)
+{
+    pki_summary s = slow_run("stress (pid 4711)", 1200000000);
+    (void)state;
+    assert_true(pki_verdicts_fill(&s));
+    assert_string_equal(
+        find_verdict(&s, "slow-steps")->text,
+        "Of 50 slow steps, which took 1.50 s longer than like ones, 38 had no processor (1.20 s,"
+        " because of stress (pid 4711)), 12 waited longer (300 ms). That is outside the program,"
+        " whose work was as usual.");
+    pki_summary_finish(&s);
+    assert_int_equal(severity_of_slow("", 750000000, 100e9), PKI_WARN);
+    assert_int_equal(severity_of_slow("", 749999999, 100e9), PKI_NOTE);
+    assert_int_equal(severity_of_slow("", 1200000000, 151e9), PKI_NOTE);
+    assert_int_equal(severity_of_slow(PKI_BY_OWN_THREADS, 1200000000, 100e9), PKI_NOTE);
+    s = slow_run("", 1200000000);
+    s.slow_steps.count = 2;
+    assert_true(pki_verdicts_fill(&s));
+    assert_null(strstr(names_of(&s), "slow-steps"));
+    pki_summary_finish(&s);
+}
+
+/* Whose region was open as others had the processor is not to blame. */
+static void unsteady_from_outside(void **state)
+{
+    pki_summary s = slow_run("", 1200000000);
+    (void)state;
+    s.steps.steady.p99 = 2300;
+    s.steps.slowest_count = 1;
+    s.steps.slowest = calloc(1, sizeof *s.steps.slowest);
+    s.steps.slowest[0] = (pki_step_row){.index = 412, .duration = 5000, .part_count = 1};
+    s.steps.slowest[0].parts = calloc(1, sizeof *s.steps.slowest[0].parts);
+    s.steps.slowest[0].parts[0] = (pki_step_part){strdup("forward"), PK_COMPUTE, 4000, 100};
+    assert_true(pki_verdicts_fill(&s));
+    assert_null(strstr(find_verdict(&s, "unsteady")->text, "forward"));
+    pki_summary_finish(&s);
+}
+
 static const char *with_drift(double drift, uint64_t steps)
 {
     pki_summary s = good_run();
@@ -446,6 +507,8 @@ static const struct CMUnitTest verdict_tests[] = {
     cmocka_unit_test(the_loader_is_named),
     cmocka_unit_test(unsteady_steps),
     cmocka_unit_test(unsteady_names_the_slowest),
+    cmocka_unit_test(slow_steps_by_cause),
+    cmocka_unit_test(unsteady_from_outside),
     cmocka_unit_test(drifting_steps),
     cmocka_unit_test(drifting_says_where_to),
     cmocka_unit_test(losses),

@@ -329,6 +329,55 @@ static bool pki_verdict_io_bound(pki_summary *s, pki_sentence *words)
     return pki_verdict_add_sentence(words, s, "io-bound", PKI_WARN, share, PKI_IO_SHARE);
 }
 
+/* What no line of the program did, of all that slow steps took longer. */
+static double slow_outside(const pki_summary *s)
+{
+    double ns = 0;
+    for (size_t i = 0; i < s->slow_steps.cause_count; i++) {
+        const pki_slow_cause *c = &s->slow_steps.causes[i];
+        bool own = strcmp(c->by, PKI_BY_OWN_THREADS) == 0;
+        if ((strcmp(c->cause, PKI_NO_PROCESSOR) == 0 && !own) ||
+            strcmp(c->cause, PKI_STOPPED) == 0)
+            ns += c->ns;
+    }
+    return s->slow_steps.longer > 0 ? ns / s->slow_steps.longer : 0;
+}
+
+static const char *slow_words(const char *cause)
+{
+    static const char *const words[][2] = {{PKI_NO_PROCESSOR, "had no processor"},
+                                           {PKI_STOPPED, "were stopped"},
+                                           {PKI_WAITED, "waited longer"},
+                                           {PKI_COMPUTE, "computed longer"}};
+    for (size_t i = 0; i < PKI_COUNT_OF(words); i++)
+        if (strcmp(words[i][0], cause) == 0)
+            return words[i][1];
+    return "computed or waited longer";
+}
+
+static bool pki_verdict_slow_steps(pki_summary *s, pki_sentence *words)
+{
+    const pki_slow_steps *q = &s->slow_steps;
+    double outside = slow_outside(s), share = q->longer / (double)PKI_MAX(s->run.wall, 1u);
+    bool warns = share > PKI_SLOW_SHARE && outside >= PKI_SLOW_OUTSIDE;
+    if (q->count < PKI_SLOW_STEPS)
+        return true;
+    pki_sentence_add(words, "Of %s slow steps, which took %s longer than like ones,",
+                     COUNT(q->count), TIME(q->longer));
+    for (size_t i = 0; i < q->cause_count; i++) {
+        const pki_slow_cause *c = &q->causes[i];
+        if (c->steps == 0)
+            continue;
+        pki_sentence_add(words, "%s %s %s (%s%s%s)", i ? "," : "", COUNT(c->steps),
+                         slow_words(c->cause), TIME(c->ns), c->by[0] ? ", because of " : "", c->by);
+    }
+    pki_sentence_add(words, ".%s", outside >= PKI_SLOW_OUTSIDE
+                                       ? " That is outside the program, whose work was as usual."
+                                       : "");
+    return pki_verdict_add_sentence(words, s, "slow-steps", warns ? PKI_WARN : PKI_NOTE, outside,
+                                    PKI_SLOW_OUTSIDE);
+}
+
 static bool pki_verdict_unsteady(pki_summary *s, pki_sentence *words)
 {
     const pki_dist *steady = &s->steps.steady;
@@ -339,7 +388,8 @@ static bool pki_verdict_unsteady(pki_summary *s, pki_sentence *words)
         words,
         "One step in a hundred takes %s the median or more (threshold 1.5 x): p50 %s, p99 %s.",
         pki_figure_ratio(ratio).text, TIME(steady->p50), TIME(steady->p99));
-    pki_sentence_add_slowest(words, s);
+    if (slow_outside(s) < PKI_SLOW_OUTSIDE) /* else no region of the program is to blame */
+        pki_sentence_add_slowest(words, s);
     return pki_verdict_add_sentence(words, s, "unsteady", PKI_WARN, ratio, PKI_UNSTEADY_RATIO);
 }
 
@@ -893,6 +943,7 @@ static const struct {
     {pki_verdict_gpu_idle, PKI_YIELDS_SHARE},
     {pki_verdict_gpu_error, PKI_STANDS},
     {pki_verdict_gpu_throttled, PKI_STANDS},
+    {pki_verdict_slow_steps, PKI_STANDS},
     {pki_verdict_unsteady, PKI_YIELDS},
     {pki_verdict_drifting, PKI_YIELDS},
     {pki_verdict_leak, PKI_STANDS},

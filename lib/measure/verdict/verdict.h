@@ -74,6 +74,9 @@ bool pki_verdict_add_sentence(pki_sentence *words, pki_summary *summary, const c
 #define PKI_WAIT_SHARE 0.30       /* waiting */
 #define PKI_IO_SHARE 0.30         /* io-bound */
 #define PKI_UNSTEADY_RATIO 1.5    /* unsteady: p99 over p50... */
+#define PKI_SLOW_STEPS 3          /* that captures have found */
+#define PKI_SLOW_SHARE 0.01       /* of the run that they took longer, to be a warning if... */
+#define PKI_SLOW_OUTSIDE 0.5      /* ...so much of it was outside the program */
 #define PKI_UNSTEADY_STEPS 20     /* ...of at least so many steady steps */
 #define PKI_DRIFT 0.10            /* drifting, either way... */
 #define PKI_DRIFT_STEPS 30        /* ...with at least so many steady steps */

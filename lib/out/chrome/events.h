@@ -55,7 +55,6 @@ size_t pki_chrome_activity(const pki_chrome *chrome, char out[PKI_EVENT_BYTES],
  * its thread waited for. */
 #define PKI_STATE_NEIGHBOUR "neighbour"
 #define PKI_STATE_QUOTA "quota"
-#define PKI_BY_OWN_THREADS "other threads of its own"
 #define PKI_STATE_FAULTS "page faults"
 #define PKI_STATE_MAJOR_FAULTS "major page faults"
 #define PKI_STATE_PRESSURE "memory pressure"

@@ -452,9 +452,20 @@ static void note_waiting(pki_session *s)
         pki_capture_queue_step(&now.queue, &view);
 }
 
+static void note_longer(const pki_session *s, uint32_t tid, const pki_record *r, uint64_t ns,
+                        const pki_wish *wishes, unsigned n)
+{
+    const pki_clock_map *clock = &s->arena->header->clock;
+    uint64_t from = clock->origin_ns + pki_clock_ns(clock, r->start), longer = 0;
+    for (unsigned i = 0; i < n; i++)
+        if (wishes[i].reason == PKI_CAPTURE_SLOW)
+            longer = pki_saturating_sub(wishes[i].slow_ns, wishes[i].median_ns);
+    pki_states_step(tid, from, from + ns, longer);
+}
+
 /* Its records have been taken. */
-static void pki_captures_step(pki_session *s, const pki_record *r, const pki_record *more,
-                              uint32_t kind)
+static void pki_captures_step(pki_session *s, uint32_t tid, const pki_record *r,
+                              const pki_record *more, uint32_t kind)
 {
     pki_wish wishes[PKI_WISHES_MOST];
     if (!now.open)
@@ -462,6 +473,7 @@ static void pki_captures_step(pki_session *s, const pki_record *r, const pki_rec
     note_waiting(s);
     uint64_t ns = pki_clock_span_ns(&s->arena->header->clock, r->start, pki_not_negative(r->value));
     unsigned n = pki_choose(&now.chooser, more->start, kind, ns, wishes);
+    note_longer(s, tid, r, ns, wishes, n);
     pki_arming_step(more->start, ns, wishes, n);
     add_wishes(s, wishes, n);
 }
@@ -737,7 +749,7 @@ static void note_step(pki_session *s, uint32_t tid, const pki_record *r, const p
         return; /* time between two steps */
     pki_states_follow(s, tid);
     pki_history_step_ended(s->history, r, more, kind);
-    pki_captures_step(s, r, more, kind);
+    pki_captures_step(s, tid, r, more, kind);
     pki_looks_expect(tid, pki_choose_late(&now.chooser, kind));
 }
 

@@ -69,6 +69,13 @@ pki_capture_counts pki_captures_counted(void);
 /* This one makes steps: what switches it off its processor is in the history from now on. */
 void pki_states_follow(pki_session *session, uint32_t tid);
 
+/* A step of this thread has ended, from and until CLOCK_MONOTONIC, ns. longer: than the median of
+ * like ones, if it was slow; 0: it was not. */
+void pki_states_step(uint32_t tid, uint64_t from, uint64_t until, uint64_t longer);
+
+/* While one of them was late: who had its processor for so long, or a quota kept it from one. */
+void pki_states_neighbour(const char *who, uint64_t ns);
+
 /* ---- a step that is late is looked at while it is ---- */
 
 /* The next step of this thread is late when it has lasted so many ns; 0: that is not known. */

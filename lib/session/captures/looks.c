@@ -620,6 +620,8 @@ static void tell_neighbour(const pki_session *s)
                                {"ran_ns", NULL, (int64_t)ran},
                                {"ready_ns", NULL, (int64_t)x.waited}};
     if (ran)
+        pki_states_neighbour(who, ran);
+    if (ran)
         tell(s, PKI_STATE_NEIGHBOUR, x.scanned_first, x.scanned, args, PKI_COUNT_OF(args));
 }
 
@@ -637,6 +639,8 @@ static void tell_quota(const pki_session *s, bool late)
     held = PKI_MIN(held, times * QUOTA_PERIOD); /* it is of all processors */
     pki_activity_arg args[] = {{"thread", NULL, pki_load(&x.tid)}, {"off_ns", NULL, (int64_t)held}};
     x.quota_asked = pki_monotonic_ns();
+    if (held && late)
+        pki_states_neighbour(PKI_BY_QUOTA, held);
     if (held && then && x.quota_asked - then < QUOTA_KNOWN)
         tell(s, PKI_STATE_QUOTA, then, x.quota_asked, args, PKI_COUNT_OF(args));
     x.quota = now;

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +10,7 @@
 #include "base/memory.h"
 #include "base/processors.h"
 #include "history/history.h"
+#include "measure/summary.h"
 #include "out/chrome/events.h"
 #include "session/activity.h"
 #include "session/captures/captures.h"
@@ -65,17 +67,18 @@ typedef struct interval {
 
 typedef struct watched {
     uint32_t tid, track;
-    pki_kernel_ring ring; /* not open: there are no records of it */
-    bool gone;            /* the thread has ended */
-    double switches;      /* that it may have before there is a pause... */
-    uint64_t pause;       /* ...until then, CLOCK_MONOTONIC, ns; 0: there is none */
-    bool off, ready;      /* it is off its processor, and could go on */
-    uint64_t since;       /* ns; then */
-    uint64_t ready_told;  /* ns, in all: by records */
-    uint64_t ready_sum;   /* by schedstat, at the last round */
-    uint64_t looked;      /* ns; then. 0: not yet */
-    interval brief;       /* waits that are no slices each: the first's start, the last's end... */
-    uint64_t brief_ns;    /* ...and how long they were together; 0: there are none */
+    pki_kernel_ring ring;  /* not open: there are no records of it */
+    bool gone;             /* the thread has ended */
+    double switches;       /* that it may have before there is a pause... */
+    uint64_t pause;        /* ...until then, CLOCK_MONOTONIC, ns; 0: there is none */
+    bool off, ready;       /* it is off its processor, and could go on */
+    uint64_t since;        /* ns; then */
+    uint64_t ready_told;   /* ns, in all: by records */
+    uint64_t ready_sum;    /* by schedstat, at the last round... */
+    uint64_t ready_before; /* ...and at the one before */
+    uint64_t looked;       /* ns; then. 0: not yet */
+    interval brief;        /* waits that are no slices each: the first's start, the last's end... */
+    uint64_t brief_ns;     /* ...and how long they were together; 0: there are none */
     unsigned off_count;
     interval offs[OFFS]; /* of this round */
 } watched;
@@ -109,6 +112,14 @@ static struct {
 
 /* ---- records of switches ---- */
 
+static watched *find(uint32_t tid)
+{
+    for (unsigned i = 0; i < x.count; i++)
+        if (x.threads[i].tid == tid && !x.threads[i].gone)
+            return &x.threads[i];
+    return NULL;
+}
+
 static bool map_records(watched *w)
 {
     struct perf_event_attr a = {.size = sizeof a,
@@ -129,6 +140,181 @@ static void unmap_records(watched *w)
     pki_kernel_ring_close(&w->ring);
 }
 
+/* ---- what slow steps went to, over the run ---- */
+
+/* The last intervals of all threads are kept until the steps in which they lie have been judged: as
+ * late as a round after them, when all records of their time are there.
+ *
+ * What usual steps have of each is taken off: a loop that waits for its loader does so always. */
+
+#define LATELY 2048u
+#define SLOW_MOST 64u /* that wait to be judged; of more it is not known what they went to */
+#define NEIGHBOURS 8u
+#define HAD 0.5 /* of the time without a processor, to be named; as tools/beside/causes.c */
+
+enum { STOPPED, READY, WAITED, CAUSES_OFF, REST = CAUSES_OFF, UNKNOWN, CAUSES };
+
+static const char *const slow_words[CAUSES] = {PKI_STOPPED, PKI_NO_PROCESSOR, PKI_WAITED,
+                                               PKI_COMPUTE, PKI_LONGER};
+
+typedef struct lately {
+    interval at;
+    uint64_t off;
+    uint32_t tid, cause;
+} lately;
+
+typedef struct slow_step {
+    uint64_t from, until, longer;
+    uint32_t tid;
+} slow_step;
+
+static struct {
+    lately last[LATELY];
+    unsigned told; /* in all, modulo 2^32 */
+    slow_step slow[SLOW_MOST];
+    unsigned waiting;
+    uint64_t steps;               /* all, and those that were... */
+    uint64_t count;               /* ...slow, and have been judged */
+    double all[CAUSES_OFF];       /* ns, of all steps */
+    double of_slow[CAUSES_OFF];   /* the same, of these */
+    double longer, parts[CAUSES]; /* ns, what they took longer */
+    uint64_t dearest[CAUSES];     /* steps */
+    struct {
+        char who[80];
+        double ns;
+    } by[NEIGHBOURS];
+} slow;
+
+static void note_lately(const watched *w, unsigned cause, interval i, uint64_t off)
+{
+    uint64_t ns = off ? off : i.until - i.from;
+    slow.last[slow.told++ % LATELY] = (lately){i, ns, w->tid, cause};
+    slow.all[cause] += (double)ns;
+}
+
+/* It was so for a part of the interval, nobody knows which. */
+static double overlap(const lately *l, const slow_step *p)
+{
+    uint64_t from = PKI_MAX(l->at.from, p->from), until = PKI_MIN(l->at.until, p->until);
+    if (l->tid != p->tid || from >= until)
+        return 0;
+    return (double)l->off * (double)(until - from) / (double)(l->at.until - l->at.from);
+}
+
+static bool has_records_of(uint32_t tid)
+{
+    for (unsigned i = 0; i < x.count; i++)
+        if (x.threads[i].tid == tid && x.threads[i].ring.page)
+            return true;
+    return false;
+}
+
+/* No more than what is left of what it took longer. */
+static void judge(const slow_step *p)
+{
+    double sum[CAUSES_OFF] = {0}, parts[CAUSES] = {0}, left = (double)p->longer;
+    uint64_t usual = pki_saturating_sub(slow.steps, slow.count + slow.waiting);
+    unsigned dearest = 0;
+    for (unsigned i = 0; i < PKI_MIN(slow.told, LATELY); i++)
+        sum[slow.last[i].cause] += overlap(&slow.last[i], p);
+    for (unsigned k = 0; k < CAUSES_OFF; k++) {
+        double often = usual ? (slow.all[k] - slow.of_slow[k] - sum[k]) / (double)usual : 0;
+        double more = PKI_MIN(PKI_MAX(sum[k] - often, 0), left);
+        parts[k] = more;
+        left -= more;
+        slow.of_slow[k] += sum[k];
+    }
+    parts[has_records_of(p->tid) ? REST : UNKNOWN] = left;
+    for (unsigned k = 0; k < CAUSES; k++) {
+        slow.parts[k] += parts[k];
+        dearest = parts[k] > parts[dearest] ? k : dearest;
+    }
+    slow.dearest[dearest]++;
+    slow.longer += (double)p->longer;
+}
+
+/* Those of whose time everything has been told. */
+static void judge_slow(bool all)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < slow.waiting; i++) {
+        const watched *w = find(slow.slow[i].tid);
+        if (!all && w && w->looked < slow.slow[i].until) {
+            slow.slow[kept++] = slow.slow[i];
+            continue;
+        }
+        judge(&slow.slow[i]);
+        slow.count++;
+    }
+    slow.waiting = kept;
+}
+
+void pki_states_step(uint32_t tid, uint64_t from, uint64_t until, uint64_t longer)
+{
+    slow.steps++;
+    if (longer && slow.waiting < SLOW_MOST)
+        slow.slow[slow.waiting++] = (slow_step){from, until, longer, tid};
+}
+
+/* Of more than there is room for, those that had it longest: the least one gives way, and what it
+ * had is the new one's doubt, which is not told. */
+void pki_states_neighbour(const char *who, uint64_t ns)
+{
+    unsigned least = 0;
+    for (unsigned i = 0; i < NEIGHBOURS; i++) {
+        if (!slow.by[i].who[0] || strcmp(slow.by[i].who, who) == 0) {
+            least = i;
+            break;
+        }
+        least = slow.by[i].ns < slow.by[least].ns ? i : least;
+    }
+    if (strcmp(slow.by[least].who, who) != 0)
+        slow.by[least].ns = 0;
+    snprintf(slow.by[least].who, sizeof slow.by[least].who, "%s", who);
+    slow.by[least].ns += (double)ns;
+}
+
+static const char *who_had_it(void)
+{
+    unsigned most = 0;
+    for (unsigned i = 1; i < NEIGHBOURS; i++)
+        most = slow.by[i].ns > slow.by[most].ns ? i : most;
+    return slow.by[most].ns >= HAD * slow.parts[READY] ? slow.by[most].who : "";
+}
+
+static int dearest_first(const void *a, const void *b)
+{
+    double one = ((const pki_slow_cause *)a)->ns, other = ((const pki_slow_cause *)b)->ns;
+    return (one < other) - (one > other);
+}
+
+static bool summarise(const pki_session *s, pki_summary *out)
+{
+    pki_slow_steps *to = &out->slow_steps;
+    if (!s->history || !slow.steps)
+        return true;
+    judge_slow(true);
+    if (!slow.count)
+        return true;
+    to->causes = calloc(CAUSES, sizeof *to->causes);
+    if (!to->causes)
+        return false;
+    to->count = slow.count;
+    to->longer = slow.longer;
+    for (unsigned k = 0; k < CAUSES; k++) {
+        pki_slow_cause *c = &to->causes[to->cause_count];
+        if (slow.parts[k] <= 0)
+            continue;
+        *c = (pki_slow_cause){strdup(slow_words[k]), slow.dearest[k], slow.parts[k],
+                              strdup(k == READY ? who_had_it() : "")};
+        to->cause_count++;
+        if (!c->cause || !c->by)
+            return false;
+    }
+    qsort(to->causes, to->cause_count, sizeof *to->causes, dearest_first);
+    return true;
+}
+
 /* ---- what becomes a slice ---- */
 
 static pki_track track_of(const pki_session *s, const watched *w)
@@ -139,12 +325,14 @@ static pki_track track_of(const pki_session *s, const watched *w)
 }
 
 /* off: of it, where not all of it was so; 0: all. */
-static void tell(const pki_session *s, const watched *w, const char *state, interval i,
-                 uint64_t off)
+static void tell(const pki_session *s, const watched *w, unsigned cause, interval i, uint64_t off)
 {
+    static const char *const states[] = {PKI_STATE_STOPPED, PKI_STATE_READY, PKI_STATE_BLOCKED};
+    const char *state = states[cause];
     pki_track track = track_of(s, w);
     if (!w->track)
         return;
+    note_lately(w, cause, i, off);
     pki_activity_arg args[] = {{"thread", NULL, w->tid}, {"off_ns", NULL, (int64_t)off}};
     pki_activity a = {.kind = PKI_ACTIVITY_STATE,
                       .track = w->track,
@@ -162,7 +350,7 @@ static void tell_brief(const pki_session *s, watched *w)
 {
     uint64_t length = w->brief.until - w->brief.from;
     if (w->brief_ns >= READY_LEAST)
-        tell(s, w, PKI_STATE_BLOCKED, w->brief, w->brief_ns < length ? w->brief_ns : 0);
+        tell(s, w, WAITED, w->brief, w->brief_ns < length ? w->brief_ns : 0);
     w->brief_ns = 0;
 }
 
@@ -181,7 +369,7 @@ static void tell_ready(const pki_session *s, watched *w, interval i)
     if (i.until - i.from < READY_LEAST)
         return;
     tell_brief(s, w);
-    tell(s, w, PKI_STATE_READY, i, 0);
+    tell(s, w, READY, i, 0);
 }
 
 /* The collector was off for the same reason: as long, but for how late each came back. Of a sleep
@@ -211,10 +399,10 @@ static void tell_wait(const pki_session *s, watched *w, interval i)
     tell_brief(s, w);
     const stop *p = stop_of(i);
     if (p && i.from + BLOCKED_LEAST < p->at.from) {
-        tell(s, w, PKI_STATE_BLOCKED, (interval){i.from, p->at.from, false}, 0);
+        tell(s, w, WAITED, (interval){i.from, p->at.from, false}, 0);
         i.from = p->at.from;
     }
-    tell(s, w, p ? PKI_STATE_STOPPED : PKI_STATE_BLOCKED, i, 0);
+    tell(s, w, p ? STOPPED : WAITED, i, 0);
 }
 
 static void tell_off(const pki_session *s, watched *w, interval i)
@@ -323,21 +511,27 @@ static void bound_records(watched *w, uint64_t now)
     }
 }
 
-static void look_at(const pki_session *s, watched *w)
+/* What the kernel says of it by now. */
+static void read_state(const pki_session *s, watched *w)
 {
     pki_thread_cpu cpu;
-    uint64_t now = pki_monotonic_ns(), ready = w->ready_sum;
     bool known = pki_thread_cpu_read("", w->tid, false, &cpu);
+    w->ready_before = w->ready_sum;
     if (known && !w->looked)
-        w->ready_told = ready = cpu.ready;
-    w->ready_sum = known ? cpu.ready : ready;
+        w->ready_told = w->ready_before = cpu.ready;
+    w->ready_sum = known ? cpu.ready : w->ready_before;
     w->gone = !known;
-    if (w->ring.page) {
+    if (w->ring.page)
         read_records(s, w);
+}
+
+static void tell_state(const pki_session *s, watched *w)
+{
+    uint64_t now = pki_monotonic_ns(), ready = w->ready_sum - w->ready_before;
+    if (w->ring.page)
         end_round(s, w);
-    } else if (w->looked && w->ready_sum - ready >= BLOCKED_LEAST) {
-        tell(s, w, PKI_STATE_READY, (interval){w->looked, now, true}, w->ready_sum - ready);
-    }
+    else if (w->looked && ready >= BLOCKED_LEAST)
+        tell(s, w, READY, (interval){w->looked, now, true}, ready);
     bound_records(w, now);
     w->looked = now;
 }
@@ -423,18 +617,13 @@ static void drain(pki_session *s)
     bool mine = collector && collector == (uint32_t)syscall(SYS_gettid);
     if (!s->history || (collector && !mine))
         return;
-    if (mine)
+    for (unsigned i = 0; i < x.count; i++)
+        read_state(s, &x.threads[i]);
+    if (mine) /* behind them: it knows of each stop that they have come back from */
         look_at_collector(s);
     for (unsigned i = 0; i < x.count; i++)
-        look_at(s, &x.threads[i]);
-}
-
-static watched *find(uint32_t tid)
-{
-    for (unsigned i = 0; i < x.count; i++)
-        if (x.threads[i].tid == tid && !x.threads[i].gone)
-            return &x.threads[i];
-    return NULL;
+        tell_state(s, &x.threads[i]);
+    judge_slow(false);
 }
 
 /* A place of its own, or that of a thread that has ended; NULL: there is none. */
@@ -468,7 +657,8 @@ void pki_states_follow(pki_session *s, uint32_t tid)
             strerror(errno));
     }
     errno = saved;
-    look_at(s, w);
+    read_state(s, w);
+    tell_state(s, w);
 }
 
 /* Pages that nobody has touched stay so. */
@@ -476,6 +666,8 @@ static void clear(void)
 {
     if (x.count || x.slept)
         memset(&x, 0, sizeof x);
+    if (slow.steps)
+        memset(&slow, 0, sizeof slow);
 }
 
 static void forget(void)
@@ -503,6 +695,7 @@ const pki_service pki_service_states = {
     .reset = forget,
     .drain = drain,
     .watch = watch,
+    .summarise = summarise,
     .forget = forget,
     .after_fork = after_fork,
     .spent = spent,
