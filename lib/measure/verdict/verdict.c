@@ -336,8 +336,7 @@ static double slow_outside(const pki_summary *s)
     for (size_t i = 0; i < s->slow_steps.cause_count; i++) {
         const pki_slow_cause *c = &s->slow_steps.causes[i];
         bool own = strcmp(c->by, PKI_BY_OWN_THREADS) == 0;
-        if ((strcmp(c->cause, PKI_NO_PROCESSOR) == 0 && !own) ||
-            strcmp(c->cause, PKI_STOPPED) == 0)
+        if ((strcmp(c->cause, PKI_NO_PROCESSOR) == 0 && !own) || strcmp(c->cause, PKI_STOPPED) == 0)
             ns += c->ns;
     }
     return s->slow_steps.longer > 0 ? ns / s->slow_steps.longer : 0;
@@ -355,25 +354,32 @@ static const char *slow_words(const char *cause)
     return "computed or waited longer";
 }
 
+static void add_slow_causes(pki_sentence *words, const pki_slow_steps *q)
+{
+    for (size_t i = 0; i < q->cause_count; i++) {
+        const pki_slow_cause *c = &q->causes[i];
+        if (c->steps)
+            pki_sentence_add(words, "%s%s %s (%s%s%s)", i ? ", " : "", COUNT(c->steps),
+                             slow_words(c->cause), TIME(c->ns), c->by[0] ? ", because of " : "",
+                             c->by);
+    }
+}
+
 static bool pki_verdict_slow_steps(pki_summary *s, pki_sentence *words)
 {
     const pki_slow_steps *q = &s->slow_steps;
     double outside = slow_outside(s), share = q->longer / (double)PKI_MAX(s->run.wall, 1u);
     bool warns = share > PKI_SLOW_SHARE && outside >= PKI_SLOW_OUTSIDE;
+    pki_sentence causes = {.text = NULL};
     if (q->count < PKI_SLOW_STEPS)
         return true;
-    pki_sentence_add(words, "Of %s slow steps, which took %s longer than like ones,",
-                     COUNT(q->count), TIME(q->longer));
-    for (size_t i = 0; i < q->cause_count; i++) {
-        const pki_slow_cause *c = &q->causes[i];
-        if (c->steps == 0)
-            continue;
-        pki_sentence_add(words, "%s %s %s (%s%s%s)", i ? "," : "", COUNT(c->steps),
-                         slow_words(c->cause), TIME(c->ns), c->by[0] ? ", because of " : "", c->by);
-    }
-    pki_sentence_add(words, ".%s", outside >= PKI_SLOW_OUTSIDE
-                                       ? " That is outside the program, whose work was as usual."
-                                       : "");
+    add_slow_causes(&causes, q);
+    pki_sentence_add(words, "Of %s slow steps, which took %s longer than like ones, %s.",
+                     COUNT(q->count), TIME(q->longer), causes.text ? causes.text : "");
+    words->failed |= causes.failed;
+    free(causes.text);
+    if (outside >= PKI_SLOW_OUTSIDE)
+        pki_sentence_add(words, " That is outside the program, whose work was as usual.");
     return pki_verdict_add_sentence(words, s, "slow-steps", warns ? PKI_WARN : PKI_NOTE, outside,
                                     PKI_SLOW_OUTSIDE);
 }

@@ -483,13 +483,3 @@ void pki_capture_job_log(const pki_capture_job *job, int error)
     else
         pki_log(PK_LOG_INFO, "capture %s: %s", job->path, pki_capture_reason_name(w->reason));
 }
-
-void pki_capture_counts_log(const pki_capture_counts *c)
-{
-    if (c->written + c->refused + c->failed)
-        pki_log(PK_LOG_INFO,
-                "captures: %llu written, %llu of them removed for worse ones; %llu refused (the "
-                "hour's budget, or too many at once), %llu failed",
-                (unsigned long long)c->written, (unsigned long long)c->removed,
-                (unsigned long long)c->refused, (unsigned long long)c->failed);
-}

@@ -109,7 +109,6 @@ typedef struct pki_capture_counts {
     uint64_t written, refused, failed, removed;
     unsigned waiting;
 } pki_capture_counts;
-void pki_capture_counts_log(const pki_capture_counts *counts); /* to the log, if there were any */
 
 /* To the log: what it is, or, with an error, why it is not. */
 void pki_capture_job_log(const pki_capture_job *job, int error);

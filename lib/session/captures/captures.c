@@ -452,7 +452,7 @@ static void note_waiting(pki_session *s)
         pki_capture_queue_step(&now.queue, &view);
 }
 
-static void note_longer(const pki_session *s, uint32_t tid, const pki_record *r, uint64_t ns,
+static void note_longer(pki_session *s, uint32_t tid, const pki_record *r, uint64_t ns,
                         const pki_wish *wishes, unsigned n)
 {
     const pki_clock_map *clock = &s->arena->header->clock;
@@ -460,7 +460,7 @@ static void note_longer(const pki_session *s, uint32_t tid, const pki_record *r,
     for (unsigned i = 0; i < n; i++)
         if (wishes[i].reason == PKI_CAPTURE_SLOW)
             longer = pki_saturating_sub(wishes[i].slow_ns, wishes[i].median_ns);
-    pki_states_step(tid, from, from + ns, longer);
+    pki_states_step(s, tid, from, from + ns, longer);
 }
 
 /* Its records have been taken. */
@@ -646,6 +646,17 @@ static void end_waiting(pki_session *s)
     pin(s);
 }
 
+static void log_counts(void)
+{
+    const pki_capture_counts *c = &now.counts;
+    if (c->written + c->refused + c->failed)
+        pki_log(PK_LOG_INFO,
+                "captures: %llu written, %llu of them removed for worse ones; %llu refused (the "
+                "hour's budget, or too many at once), %llu failed",
+                (unsigned long long)c->written, (unsigned long long)c->removed,
+                (unsigned long long)c->refused, (unsigned long long)c->failed);
+}
+
 /* Without its thread, or without memory there, whoever stops the session writes them. */
 static void wait(pki_session *s)
 {
@@ -664,7 +675,7 @@ static void wait(pki_session *s)
     now.writer_there = false;
     if (job)
         do_jobs(s, job);
-    pki_capture_counts_log(&now.counts);
+    log_counts();
     pthread_mutex_unlock(&pki_drain_lock);
     free(job);
 }
@@ -747,7 +758,6 @@ static void note_step(pki_session *s, uint32_t tid, const pki_record *r, const p
     uint32_t kind = (uint32_t)more->extra;
     if (pki_what_flags(r->what) & PKI_FLAG_BETWEEN)
         return; /* time between two steps */
-    pki_states_follow(s, tid);
     pki_history_step_ended(s->history, r, more, kind);
     pki_captures_step(s, tid, r, more, kind);
     pki_looks_expect(tid, pki_choose_late(&now.chooser, kind));

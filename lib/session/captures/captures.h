@@ -66,12 +66,11 @@ pki_capture_counts pki_captures_counted(void);
 
 /* ---- when the threads that make steps had no processor ---- */
 
-/* This one makes steps: what switches it off its processor is in the history from now on. */
-void pki_states_follow(pki_session *session, uint32_t tid);
-
-/* A step of this thread has ended, from and until CLOCK_MONOTONIC, ns. longer: than the median of
- * like ones, if it was slow; 0: it was not. */
-void pki_states_step(uint32_t tid, uint64_t from, uint64_t until, uint64_t longer);
+/* This thread has made a step, from and until CLOCK_MONOTONIC, ns: what switches it off its
+ * processor is in the history from the first one on. longer: than the median of like ones, if it
+ * was slow; 0: it was not. */
+void pki_states_step(pki_session *session, uint32_t tid, uint64_t from, uint64_t until,
+                     uint64_t longer);
 
 /* While one of them was late: who had its processor for so long, or a quota kept it from one. */
 void pki_states_neighbour(const char *who, uint64_t ns);

@@ -249,13 +249,6 @@ static void judge_slow(bool all)
     slow.waiting = kept;
 }
 
-void pki_states_step(uint32_t tid, uint64_t from, uint64_t until, uint64_t longer)
-{
-    slow.steps++;
-    if (longer && slow.waiting < SLOW_MOST)
-        slow.slow[slow.waiting++] = (slow_step){from, until, longer, tid};
-}
-
 /* Of more than there is room for, those that had it longest: the least one gives way, and what it
  * had is the new one's doubt, which is not told. */
 void pki_states_neighbour(const char *who, uint64_t ns)
@@ -639,7 +632,7 @@ static watched *find_place(void)
     return NULL;
 }
 
-void pki_states_follow(pki_session *s, uint32_t tid)
+static void follow(pki_session *s, uint32_t tid)
 {
     watched *w = find(tid) ? NULL : find_place();
     int saved = errno;
@@ -659,6 +652,14 @@ void pki_states_follow(pki_session *s, uint32_t tid)
     errno = saved;
     read_state(s, w);
     tell_state(s, w);
+}
+
+void pki_states_step(pki_session *s, uint32_t tid, uint64_t from, uint64_t until, uint64_t longer)
+{
+    follow(s, tid);
+    slow.steps++;
+    if (longer && slow.waiting < SLOW_MOST)
+        slow.slow[slow.waiting++] = (slow_step){from, until, longer, tid};
 }
 
 /* Pages that nobody has touched stay so. */
