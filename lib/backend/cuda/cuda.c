@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "backend/cuda/counts.h"
 #include "backend/cuda/graph.h"
 #include "backend/cuda/harvest.h"
 #include "base/clock.h"

@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "backend/cuda/api.h"
 #include "backend/cuda/lane.h"
@@ -55,20 +54,8 @@ void pki_cuda_forget_reason(void);
 /* What is remembered, as a sentence. */
 void pki_cuda_reason_text(char *text, size_t size);
 
-/* ---- what pk_get_gpu_counts answers, to callers of any version ---- */
-
-/* Of the session so far. Under the drain lock. */
+/* What pk_get_gpu_counts answers, of the session so far. Under the drain lock. */
 void pki_cuda_sum(pk_gpu_counts *counts);
-
-static inline pk_status pki_cuda_copy_counts(pk_gpu_counts *to, const pk_gpu_counts *all)
-{
-    if (!to || to->size < 8 || to->size > sizeof *all)
-        return pki_fail(PK_EINVAL, "pk_gpu_counts.size has to be sizeof(pk_gpu_counts)");
-    uint32_t size = to->size;
-    memcpy(to, all, size);
-    to->size = size;
-    return PK_OK;
-}
 
 /* ---- from what the events say to spans on a track ---- */
 

@@ -2,7 +2,7 @@
 #include <pk/gpu.h>
 #include <pk/nccl.h>
 
-#include "backend/cuda/harvest.h"
+#include "backend/cuda/counts.h"
 #include "backend/none.h"
 
 PKI_BACKEND_NONE(cuda, true, "perfkit was built without CUDA's headers");
