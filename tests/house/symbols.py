@@ -254,7 +254,7 @@ PLAIN = re.compile(r"^pk_(region|step|training|phase|checkpoint|counter)_\w*on_$
 BESIDE = re.compile(r"^(pk_bench|pki_bench|pk_mpi|pk_alloc_interface|pki_life_add|pki_history_salvage)")
 FILLED = 65536  # bytes
 # Without CUDA one object has the calls of all of it, which then do nothing.
-CUDA = re.compile(r"^pk_gpu_\w*on_$")
+CUDA = re.compile(r"^pk_(gpu|nccl)_\w*on_$")
 
 
 def check_program(nm, program, cuda):

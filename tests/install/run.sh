@@ -225,13 +225,22 @@ run_cmake()
     [ -z "$(pkg-config --variable=nccl_export pk)" ] || nm -D made/with-pk_static | grep ncclProfiler_v6
 }
 
-# The core alone: small, it records, and what it lacks it refuses by name.
+# The core alone: small, it records, and what it lacks it refuses by name. In the folder beside the build's, with the same
+# flags, most of its objects are the build's own, which the compiler's cache has.
 run_core()
 {
-    meson setup made "$source" -Ddebug=false -Dservices= -Dtools=false -Dtests=false -Dbench=false -Dexamples=false -Dshared=false \
+    local made=$folder/made
+    if [ "${build%/*}" = "$source/build/check" ]; then
+        made=$source/build/check/core
+        rm -rf "$made"
+    fi
+    local -x CC
+    CC=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[0]["command"].split(" -")[0])' \
+        "$build/compile_commands.json")
+    meson setup "$made" "$source" -Dwerror=true -Dservices= -Dtools=false -Dtests=false -Dbench=false -Dexamples=false -Dshared=false \
         -Dcuda=disabled -Dcupti=disabled -Dnvtx=disabled -Dnccl=disabled -Dmpi=disabled >log 2>&1 || { cat log; return 1; }
-    meson compile -C made pk:static_library >log 2>&1 || { cat log; return 1; }
-    compile -O2 -I"$source/include" -Imade/include "$here/consumer.c" -o core made/lib/libpk.a -lm -lz -ldl -pthread
+    meson compile -C "$made" pk:static_library >log 2>&1 || { cat log; return 1; }
+    compile -O2 -I"$source/include" -I"$made/include" "$here/consumer.c" -o core "$made/lib/libpk.a" -lm -lz -ldl -pthread
     ./core
     grep -q '"work"' consumer.json
     local text
@@ -248,7 +257,7 @@ int main(void)
     return status == PK_OK ? pk_stop() != PK_OK : 0;
 }
 END
-    compile -I"$source/include" asks.c -o asks made/lib/libpk.a -lm -lz -ldl -pthread
+    compile -I"$source/include" asks.c -o asks "$made/lib/libpk.a" -lm -lz -ldl -pthread
     local asked
     for asked in REPORT_PATH=r HISTORY_STEPS=9 WINDOWS_PATH=w METRICS_PATH=m COSTS=io GOODPUT_PATH=g JOB_PATH=j HANG_SECONDS=9; do
         env "PK_$asked" ./asks | grep -E "^PK_ENOTSUP: ${asked%%=*}: this build of perfkit has no" -i
@@ -383,7 +392,8 @@ END
     for file in shared cmake static; do "run_$file"; done # the others are of what is installed from the build
 }
 
-# With musl's C library: no zlib and jansson there, and so no pk. Debian has the kernel's headers elsewhere.
+# With musl's C library: no zlib and jansson there, and so no pk. Debian has the kernel's headers elsewhere. CUDA's are not
+# even on the path, as on most machines: what includes them all the same does not compile.
 run_musl()
 {
     have musl-gcc
@@ -393,9 +403,10 @@ run_musl()
     ln -sfn "/usr/include/$(${CC:-cc} -print-multiarch)/asm" "$kernel/asm"
     ! command -v ccache >/dev/null || cache="ccache "
     export CC="${cache}musl-gcc -isystem $kernel"
+    mkdir -p none
     meson setup made "$source" --buildtype=plain --prefix="$folder/musl" --libdir=lib -Dwerror=true -Dtests=false \
         -Dexamples=false -Dbench=false -Dmpi=disabled -Dzlib=disabled -Dtools=false -Dcuda=disabled \
-        -Dcupti=disabled -Dnvtx=disabled >log 2>&1 || { cat log; return 1; }
+        -Dcupti=disabled -Dnvtx=disabled -Dinclude_cuda="$folder/none" >log 2>&1 || { cat log; return 1; }
     ninja -C made install >log 2>&1 || { cat log; return 1; }
     use "$folder/musl" lib
     run_headers
