@@ -286,7 +286,7 @@ static void no_processor_by_schedstat(void **state)
     double told = in_state(d, "no processor", true);
     print_message("# %.1f ms, %.1f in the step and %.1f in all\n", told, t.ready, t.in_all);
     assert_true(told > 0.9 * t.ready - 15 && told < t.in_all + 1);
-    assert_true(owed_to("no-processor") > 0.8 * t.ready - 25);
+    assert_true(owed_to("no-processor") > 0.5 * t.ready - 50);
     owed_to("longer"); /* whether the rest was waited for is not known */
     json_decref(d);
 }

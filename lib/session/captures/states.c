@@ -46,8 +46,7 @@
 #define PAGES_MOST 32u     /* of records, each of 16 bytes: 8,192 of them in a round */
 #define READY_LEAST 50000u /* ns; shorter ones are no slice */
 #define BLOCKED_LEAST 1000000u
-#define BRIEF_MOST 5000000u /* shorter ones than that are one slice for so long */
-#define LATE_LEAST 5000000u
+#define BRIEF_MOST 5000000u    /* shorter ones than that are one slice for so long */
 #define OFFS 1024u             /* of a round; of more waits it is not known how late they ended */
 #define TRACK_FIRST (1u << 21) /* pki_track_apart */
 #define SWITCH_NS 2600u        /* docs/internals/overhead.md */
@@ -89,13 +88,12 @@ typedef struct nap {
     unsigned waits; /* in it: the first one is the sleep itself */
 } nap;
 
-/* What the collector has not chosen. asleep: it wanted to sleep before. */
+/* The collector was off, and not for want of a processor that it knows of. */
 typedef struct stop {
     interval at;
-    uint64_t due;  /* within, if it wanted to sleep before */
-    uint64_t woke; /* beyond at.until, if it had to wait for a processor then */
-    bool asleep;
-    bool amid; /* a round, where it may wait for a disk as well */
+    uint64_t due;   /* it wanted to sleep until then; else its beginning */
+    uint64_t ready; /* in that round it waited for a processor so long in all */
+    bool amid;      /* a round, where it may wait for a disk as well */
 } stop;
 
 static struct {
@@ -365,20 +363,31 @@ static void tell_ready(const pki_session *s, watched *w, interval i)
     tell(s, w, READY, i, 0);
 }
 
-/* The collector was off for the same reason: as long, but for how late each came back. Of a sleep
- * only its end tells. NULL: it was not. */
+static bool is_near(uint64_t a, uint64_t b, uint64_t apart)
+{
+    return a < b + apart && b < a + apart;
+}
+
+/* The collector was off for the same reason: nearly all the time, but for what it wanted to sleep
+ * first, in one piece, and most of it not for want of a processor. Who is stopped without one gets
+ * one first, to see it, and both wait for one again when they are let go on. */
+static bool is_same(const stop *p, interval i)
+{
+    uint64_t from = PKI_MAX(i.from, p->due), until = PKI_MIN(i.until, p->at.until);
+    uint64_t both = pki_saturating_sub(until, from);
+    uint64_t begun = p->due > p->at.from ? from : i.from;
+    bool ends = is_near(i.from, p->at.from, APART_MOST + p->ready) &&
+                is_near(i.until, p->at.until, APART_MOST + p->ready);
+    return both >= STOP_LEAST && both >= (i.until - begun) / 5 * 4 &&
+           both >= (i.until - i.from) / 2 && both >= 2 * p->ready && (ends || !p->amid);
+}
+
+/* NULL: it was none. */
 static const stop *stop_of(interval i)
 {
-    for (unsigned k = 0; k < STOPS; k++) {
-        const stop *p = &x.stops[k];
-        uint64_t from = PKI_MAX(i.from, p->due), until = PKI_MIN(i.until, p->at.until);
-        uint64_t longer = PKI_MAX(i.until - i.from, p->at.until - p->at.from);
-        uint64_t all = p->asleep ? p->at.until - p->due : longer;
-        uint64_t apart = p->asleep ? all / 5 : p->amid ? APART_MOST : PKI_MAX(all / 10, APART_MOST);
-        bool together = !p->asleep || i.until < p->woke + LATE_LEAST;
-        if (until > from && until - from + apart >= all && together)
-            return p;
-    }
+    for (unsigned k = 0; k < PKI_MIN(x.stop_count, STOPS); k++)
+        if (is_same(&x.stops[k], i))
+            return &x.stops[k];
     return NULL;
 }
 
@@ -391,7 +400,7 @@ static void tell_wait(const pki_session *s, watched *w, interval i)
     }
     tell_brief(s, w);
     const stop *p = stop_of(i);
-    if (p && i.from + BLOCKED_LEAST < p->at.from) {
+    if (p && p->due > p->at.from && i.from + BLOCKED_LEAST < p->at.from) {
         tell(s, w, WAITED, (interval){i.from, p->at.from, false}, 0);
         i.from = p->at.from;
     }
@@ -548,34 +557,36 @@ static nap *sleep_at(uint64_t at)
     return NULL;
 }
 
-/* What it has not chosen: of a sleep, a wait that it did not begin itself, or what lies behind the
- * moment when it wanted to wake, if that is most of it. (Amid a round it may wait for a disk, or
- * for another thread, as others may: then one has to begin and to end with the other.) Who waits
- * for a processor as the process is stopped gets one first, to see it. */
-static void note_stop(const watched *own, unsigned k, uint64_t late)
+/* Of a sleep, what lies behind the moment when it wanted to wake; a wait that it did not begin
+ * itself; and one amid a round, which it may have. */
+static void note_stop(interval i, uint64_t ready)
 {
-    interval i = own->offs[k], before = k ? own->offs[k - 1] : (interval){0, 0, false};
     nap *slept = sleep_at(i.from);
-    uint64_t woke = i.until;
-    i.until -= late;
-    if (before.ready && i.from - before.until < BLOCKED_LEAST)
-        i.from = before.from;
-    bool asleep = slept && slept->waits++ == 0;
-    uint64_t due = asleep ? PKI_MAX(i.from, slept->due) : i.from;
-    uint64_t beyond = pki_saturating_sub(i.until, due);
-    if (beyond > STOP_LEAST && beyond >= (i.until - i.from) / 2)
-        x.stops[x.stop_count++ % STOPS] = (stop){i, due, woke, asleep, !slept};
+    bool asleep = slept && slept->waits++ == 0 && i.from < slept->due;
+    uint64_t due = asleep ? slept->due : i.from;
+    if (i.until >= due + STOP_LEAST)
+        x.stops[x.stop_count++ % STOPS] = (stop){i, due, ready, !slept};
 }
 
-static void note_stops(watched *own)
+/* Who is told to stop as it sleeps wakes up, and is off again at once. */
+static bool join_last(interval i)
 {
-    uint64_t late[OFFS];
-    share_late(own, late);
+    stop *last = &x.stops[(x.stop_count - 1) % STOPS];
+    bool joins = x.stop_count && i.from - PKI_MIN(i.from, last->at.until) < BLOCKED_LEAST;
+    if (joins)
+        last->at.until = i.until;
+    return joins;
+}
+
+static void note_stops(watched *own, uint64_t ready)
+{
     for (unsigned k = 0; k < own->off_count; k++)
-        if (!own->offs[k].ready)
-            note_stop(own, k, late[k]);
+        if (own->offs[k].ready)
+            ready -= PKI_MIN(ready, own->offs[k].until - own->offs[k].from);
+    for (unsigned k = 0; k < own->off_count; k++)
+        if (!own->offs[k].ready && !join_last(own->offs[k]))
+            note_stop(own->offs[k], ready);
     own->off_count = 0;
-    own->ready_told = PKI_MAX(own->ready_told, own->ready_sum);
 }
 
 /* Without records it is known how late it woke last. What it was ready for since is no stop. */
@@ -583,20 +594,21 @@ static void look_at_collector(const pki_session *s)
 {
     watched *own = &x.own;
     pki_thread_cpu cpu;
+    uint32_t tid = pki_load(&s->collector_tid);
+    if (!own->tid && !tid)
+        return;
     if (!own->tid) {
-        *own = (watched){.tid = pki_load(&s->collector_tid), .switches = SWITCHES_MOST};
+        *own = (watched){.tid = tid, .switches = SWITCHES_MOST};
         map_records(own);
     }
-    if (!pki_thread_cpu_read("", own->tid, false, &cpu))
-        return;
-    if (!own->looked)
-        own->ready_told = cpu.ready;
-    own->ready_sum = cpu.ready;
+    bool known = pki_thread_cpu_read("", own->tid, false, &cpu); /* not once it has ended */
+    uint64_t ready = known && own->looked ? cpu.ready - own->ready_sum : 0;
+    own->ready_sum = known ? cpu.ready : own->ready_sum;
     if (own->ring.page)
         read_records(s, own);
     else if (x.slept)
         keep_off(s, own, (interval){x.sleeps[(x.slept - 1) % SLEEPS].from, s->woke, false});
-    note_stops(own);
+    note_stops(own, ready);
     bound_records(own, pki_monotonic_ns());
     own->looked = pki_monotonic_ns();
 }
@@ -612,8 +624,7 @@ static void drain(pki_session *s)
         return;
     for (unsigned i = 0; i < x.count; i++)
         read_state(s, &x.threads[i]);
-    if (mine) /* behind them: it knows of each stop that they have come back from */
-        look_at_collector(s);
+    look_at_collector(s); /* behind them: it knows of each stop that they have come back from */
     for (unsigned i = 0; i < x.count; i++)
         tell_state(s, &x.threads[i]);
     judge_slow(false);
