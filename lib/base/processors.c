@@ -753,15 +753,21 @@ static void copy_out(const pki_kernel_ring *r, uint64_t at, void *to, size_t siz
 }
 
 /* perf_event_open(2), "MMAP layout". */
-bool pki_kernel_ring_next(pki_kernel_ring *r, pki_kernel_record *out)
+size_t pki_kernel_ring_take(pki_kernel_ring *r, void *to, size_t room)
 {
+    struct perf_event_header header;
     uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE); /* as the manual says */
     uint64_t tail = r->page->data_tail;
     if (tail >= head)
-        return false;
-    copy_out(r, tail, &out->header, sizeof out->header);
-    size_t size = PKI_MAX(out->header.size, sizeof out->header) - sizeof out->header;
-    copy_out(r, tail + sizeof out->header, out->words, PKI_MIN(size, sizeof out->words));
-    __atomic_store_n(&r->page->data_tail, tail + sizeof out->header + size, __ATOMIC_RELEASE);
-    return true;
+        return 0;
+    copy_out(r, tail, &header, sizeof header);
+    size_t size = PKI_MAX(header.size, sizeof header), fits = PKI_MIN(size, room);
+    copy_out(r, tail, to, fits);
+    __atomic_store_n(&r->page->data_tail, tail + size, __ATOMIC_RELEASE);
+    return fits;
+}
+
+bool pki_kernel_ring_next(pki_kernel_ring *r, pki_kernel_record *out)
+{
+    return pki_kernel_ring_take(r, out, sizeof *out) > 0;
 }

@@ -219,5 +219,7 @@ bool pki_kernel_ring_open(pki_kernel_ring *ring, struct perf_event_attr *attribu
                           size_t pages);
 void pki_kernel_ring_close(pki_kernel_ring *ring);
 
-/* The oldest record, which it takes out. */
+/* The oldest record, which it takes out: as much of it as fits, at least its header. 0: there is
+ * none. */
+size_t pki_kernel_ring_take(pki_kernel_ring *ring, void *to, size_t room);
 bool pki_kernel_ring_next(pki_kernel_ring *ring, pki_kernel_record *record);

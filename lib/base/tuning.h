@@ -50,6 +50,10 @@
     NUMBER(HISTORY_BYTES, "history_bytes", false, 1 << 20, UINT64_C(1) << 40, 64 << 20, NULL,      \
            "upper bound of the history, within `memory_bytes`. The oldest steps are dropped "      \
            "first, each as a whole")                                                               \
+    NUMBER(SAMPLES, "samples", false, 0, 999, 0,                                                   \
+           "99 of the stepping thread with a history",                                             \
+           "so often in a second of CPU time the stacks of all threads that record (eight at "     \
+           "most) are sampled ([production.md](production.md#captures)). 0: none")                 \
     NUMBER(CAPTURES_PER_HOUR, "captures_per_hour", false, 1, 3600, 12, NULL,                       \
            "at most so many captures are kept of any one hour. A slower one replaces the "         \
            "least slow, whose file is removed")                                                    \

@@ -100,7 +100,8 @@ size_t pki_piece_put_activity(char out[PKI_PIECE_BYTES], const pki_activity *a)
     for (uint32_t i = 0; i < flat->arguments; i++) {
         flat->args[i].number = a->args[i].number;
         flat->args[i].key = put_string(&w, a->args[i].key);
-        flat->args[i].text = put_string(&w, a->args[i].text);
+        const char *text = a->args[i].text;
+        flat->args[i].text = put(&w, text, text ? strlen(text) : 0, NAME_MOST);
     }
     return finish(out, PKI_PIECE_ACTIVITY, &w);
 }

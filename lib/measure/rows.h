@@ -178,6 +178,22 @@ typedef struct pki_path_row {
     double usual_blocked, usual_calls;
 } pki_path_row;
 
+/* What the processor was in, that no region covers, by samples of its stacks; and who had called
+ * it. */
+typedef struct pki_outside_row {
+    char *function, *caller; /* "": not known yet, only... */
+    char *place, *build;     /* "/usr/lib/libm.so.6+0x1234", its file's build id; "(kernel)" */
+    char *caller_place, *caller_build; /* "": nobody that is known */
+    uint64_t samples, ns;
+} pki_outside_row;
+
+typedef struct pki_outside {
+    uint64_t sampled; /* ns of CPU time of the threads that are; 0: none */
+    uint64_t outside; /* of it in no region */
+    size_t count;
+    pki_outside_row *rows; /* the dearest first */
+} pki_outside;
+
 /* Causes, beside the words of out/chrome/events.h for what a thread waits for. */
 #define PKI_NO_PROCESSOR "no-processor"
 #define PKI_STOPPED "stopped"
@@ -215,9 +231,12 @@ typedef struct pki_cause {
     bool outside;   /* the program did nothing for it */
     bool waits;     /* off its processor, for what the program has asked for */
     char *region;   /* the path; "": outside every region, or of none */
-    char *function; /* that its processor was in; "": not known, or in none more than in others */
+    char *function; /* that its processor was in more than usual; "": not known, or in none */
+    char *caller;   /* of that, as a rule; "": not known */
     char *call, *object, *by, *by_region; /* "": not known, or there is none */
     double now, usual;                    /* calls or items; 0: it is not about these */
+    double sampled, sampled_usual;   /* ns of ns in that function, and usually in it, by samples: */
+    uint64_t samples, usual_samples; /* of the path, in the step, and in all usual ones */
 } pki_cause;
 
 /* What the process read or wrote in a step, as a counter of costs=io says, and in usual ones. */

@@ -641,8 +641,8 @@ static const pki_member io_beside_members[] = {
 static const pki_shape io_beside = {SHAPE(pki_io_beside, io_beside_members)};
 
 static const pki_member cause_members[] = {
-    PLAINS(pki_cause, cause, ns, outside, waits, region, function, call, object, by, by_region, now,
-           usual),
+    PLAINS(pki_cause, cause, ns, outside, waits, region, function, caller, call, object, by,
+           by_region, now, usual, sampled, sampled_usual, samples, usual_samples),
 };
 static const pki_shape cause = {SHAPE(pki_cause, cause_members)};
 
@@ -727,6 +727,18 @@ static const pki_member whole_run_members[] = {
 };
 static const pki_shape whole_run = {SHAPE(pki_whole_run, whole_run_members)};
 
+static const pki_member outside_row_members[] = {
+    PLAINS(pki_outside_row, function, caller, place, build, caller_place, caller_build, samples,
+           ns),
+};
+static const pki_shape outside_row = {SHAPE(pki_outside_row, outside_row_members)};
+
+static const pki_member outside_members[] = {
+    PLAINS(pki_outside, sampled, outside),
+    {ROWS("functions", pki_outside, rows, count, outside_row), .lines = true},
+};
+static const pki_shape outside = {SHAPE(pki_outside, outside_members)};
+
 static const pki_member counts_members[] = {
     PLAINS(pk_counts, threads, begun, recorded, written, dropped, unbalanced, too_deep, stray_ends,
            points, points_dropped, unwritten, regions, steps, memory_bytes, trace_bytes,
@@ -753,6 +765,7 @@ static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, slow_steps, slow_steps), .optional = true},
     {TOP_OBJECT(pki_summary, stages, pki_stages_shape), .optional = true},
     {TOP_OBJECT(pki_summary, whole_run, whole_run), .optional = true},
+    {TOP_OBJECT(pki_summary, outside, outside), .optional = true},
     {TOP_OBJECT(pki_summary, cpu_side, pki_cpu_side_shape), .optional = true},
     {TOP_OBJECT(pki_summary, roofline, pki_roofline_shape), .optional = true},
     {TOP_OBJECT(pki_summary, io, pki_io_shape), .optional = true},

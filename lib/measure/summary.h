@@ -166,6 +166,7 @@ typedef struct pki_summary {
     pki_slow_steps slow_steps;
     pki_stage_summary stages;
     pki_whole_run whole_run;
+    pki_outside outside;
     pki_cpu_side cpu_side;
     pki_roofline roofline;
     pki_io_summary io;

@@ -31,6 +31,9 @@ uint32_t pki_track_apart(uint32_t n);
 
 void pki_activity_add(const pki_activity *activity);
 
+/* To the history, and to the trace if there it is to be: into no figures. */
+void pki_activity_tell(const pki_activity *activity, bool traced);
+
 /* An operation on a communicator, or so many alike, into the figures (see
  * pki_comm_figures_add_calls); comm and region are of lib/core. */
 void pki_activity_count_operation(const pki_timed_operation *operation, uint32_t calls);

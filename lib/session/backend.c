@@ -175,6 +175,14 @@ void pki_activity_add(const pki_activity *a)
         counted.unwritten += s->writing;
 }
 
+void pki_activity_tell(const pki_activity *a, bool traced)
+{
+    if (a->track && a->track <= track_count)
+        pki_history_activity(pki_the_session.history, a, &tracks[a->track - 1]);
+    if (traced)
+        write_activity(&pki_the_session, a);
+}
+
 void pki_activity_count_operation(const pki_timed_operation *operation, uint32_t calls)
 {
     pki_fold_lock();

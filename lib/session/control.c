@@ -123,11 +123,11 @@ static void pki_session_reset_log(void)
 /* ---- service ---- */
 
 extern const pki_service pki_service_activity, pki_service_tail, pki_service_captures,
-    pki_service_states, pki_service_looks, pki_service_live, pki_service_stragglers,
-    pki_service_thinning, pki_service_processors, pki_service_io, pki_service_io_steps,
-    pki_service_energy, pki_service_events, pki_service_memory, pki_service_memory_steps,
-    pki_service_gpu_memory, pki_service_gpu_load, pki_service_windows, pki_service_metrics,
-    pki_service_goodput, pki_service_watchdog, pki_service_job;
+    pki_service_states, pki_service_looks, pki_service_stacks, pki_service_live,
+    pki_service_stragglers, pki_service_thinning, pki_service_processors, pki_service_io,
+    pki_service_io_steps, pki_service_energy, pki_service_events, pki_service_memory,
+    pki_service_memory_steps, pki_service_gpu_memory, pki_service_gpu_load, pki_service_windows,
+    pki_service_metrics, pki_service_goodput, pki_service_watchdog, pki_service_job;
 
 /* Of layers that know no session. */
 static const pki_service progress = {
@@ -151,6 +151,7 @@ const pki_service *const pki_services[] = {
     &pki_service_captures,
     &pki_service_states, /* behind it: what it tells belongs to the round */
     &pki_service_looks,
+    &pki_service_stacks, /* behind it: a late step's samples */
     &pki_service_live,
     &pki_service_stragglers,
     &pki_service_thinning,

@@ -1,4 +1,5 @@
-/* What libpk reads, from anybody: pk_options.capture and .tuning, and what `pk machine` keeps. */
+/* What libpk reads, from anybody: pk_options.capture and .tuning, what `pk machine` keeps, and
+ * tables for unwinding. */
 #include "fuzz.h"
 
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include "base/tuning.h"
 #include "capture/capture.h"
 #include "measure/machine/machine.h"
+#include "measure/stacks/stacks.h"
 #include "session/options/config.h"
 
 /* ---- any text as pk_options.capture ---- */
@@ -158,11 +160,68 @@ static int fuzz_machine(const uint8_t *data, size_t size)
     return 0;
 }
 
+/* ---- any bytes as the tables by which stacks are unwound, and as the stack ---- */
+
+/* No byte beyond them is read, it ends, and who was called lies further down the stack. */
+
+#define IMAGE 0x100000u
+#define STACK 0x200000u
+
+typedef struct image {
+    const char *bytes;
+    size_t size;
+} image;
+
+static bool read_image(void *user, uint64_t at, void *to, size_t size)
+{
+    const image *i = user;
+    uint64_t from = at >= STACK ? STACK : IMAGE;
+    if (at < from || at - from > i->size || size > i->size - (at - from))
+        return false;
+    memcpy(to, i->bytes + (at - from), size);
+    return true;
+}
+
+static void unwind_from(image *i, uint64_t pc)
+{
+    pki_registers r = {.known = (UINT64_C(1) << PKI_FRAMES_REGISTERS) - 1};
+    for (unsigned n = 0; n < PKI_FRAMES_REGISTERS; n++)
+        r.value[n] = STACK + 8 * n;
+    r.value[PKI_FRAMES_PC] = pc;
+    for (unsigned n = 0; n < 64; n++) {
+        pki_frame_row row;
+        uint64_t before = r.value[PKI_FRAMES_SP];
+        bool known = pki_frame_row_find(read_image, i, IMAGE, r.value[PKI_FRAMES_PC], &row);
+        must(!known || row.start <= r.value[PKI_FRAMES_PC]);
+        if (!pki_frame_leave(known ? &row : NULL, read_image, i, &r))
+            return;
+        must(r.value[PKI_FRAMES_SP] >= before);
+    }
+}
+
+static int fuzz_frames(const uint8_t *data, size_t size)
+{
+    char *copy = malloc(size + !size);
+    image i = {copy, size};
+    must(copy != NULL);
+    if (size)
+        memcpy(copy, data, size);
+    for (size_t at = 12; at + 4 <= size && at < 12 + 8 * 16; at += 8) {
+        int32_t from;
+        memcpy(&from, copy + at, sizeof from);
+        for (unsigned more = 0; more < 64; more += 7)
+            unwind_from(&i, IMAGE + (uint64_t)(int64_t)from + more);
+    }
+    free(copy);
+    return 0;
+}
+
 /* ---- the targets ---- */
 
 const fuzz_target fuzz_targets[] = {
     {"clauses", fuzz_clauses},
     {"tuning", fuzz_tuning},
     {"machine", fuzz_machine},
+    {"frames", fuzz_frames},
     {NULL, NULL},
 };

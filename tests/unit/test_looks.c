@@ -261,9 +261,10 @@ static void samples(void **state)
     size_t i, mine = 0, all = 0;
     json_array_foreach(events, i, e)
     {
-        all += text(e, "at")[0] != 0;
-        mine += strstr(text(e, "at"), "test_looks+0x") || strstr(text(e, "at"), "[vdso]+0x") ||
-                strstr(text(e, "at"), ".so");
+        const char *name = json_string_value(json_object_get(e, "name"));
+        all += text(e, "stack")[0] != 0;
+        mine += text(e, "stack")[0] &&
+                (strstr(name, "test_looks+0x") || strstr(name, "[vdso]+0x") || strstr(name, ".so"));
     }
     print_message("# %zu samples, %zu of them here\n", all, mine);
     json_decref(d);

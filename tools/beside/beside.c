@@ -8,6 +8,7 @@
 #include "base/compare.h"
 #include "base/compiler.h"
 #include "beside/causes.h"
+#include "beside/stacks.h"
 #include "memory.h"
 #include "rebuild/rebuild.h"
 
@@ -284,7 +285,7 @@ typedef struct path_times {
 } path_times;
 
 typedef struct comparison {
-    const slices *in;
+    slices *in;
     tree calls;
     table paths; /* where, '\x1f', its kind as a digit, the path */
     size_t room;
@@ -296,7 +297,7 @@ typedef struct comparison {
     uint32_t ids[TREE_DEPTH_MOST + 3]; /* and its times */
     bool states[TREE_DEPTH_MOST + 3];  /* no part of the path, and samples may be in it */
     uint64_t covered, blocked;         /* by regions; outside of all */
-    waits waits, samples;              /* of the step that is looked at */
+    waits waits;                       /* of the step that is looked at */
 } comparison;
 
 /* ---- a step ---- */
@@ -352,6 +353,13 @@ static bool begins_with(const char *text, const char *with)
  */
 static bool add_state(comparison *c, const tree_node *node, uint32_t depth)
 {
+    if (node->name & SLICES_SAMPLE) {
+        size_t n = depth ? c->ends[depth - 1] : 0;
+        char path[PATH_BYTES];
+        snprintf(path, sizeof path, "%.*s", (int)n, c->path);
+        stacks_place(c->in, node->name & ~SLICES_SAMPLE, path, (uint32_t)c->column);
+        return true;
+    }
     const char *name = slices_name(c->in, node->name);
     if (name[-1] != SLICES_MADE)
         return false;
@@ -359,9 +367,7 @@ static bool add_state(comparison *c, const tree_node *node, uint32_t depth)
     bool blocked = seen || strcmp(name, SLICES_BLOCKED) == 0;
     if (seen)
         keep(c, &c->waits, node, depth, node->self);
-    if (begins_with(name, SLICES_SAMPLE))
-        keep(c, &c->samples, node, depth, node->calls);
-    else if (blocked && depth == 0)
+    if (blocked && depth == 0)
         c->blocked += node->self;
     else if (blocked) {
         path_times *t = &c->times[c->ids[depth - 1]];
@@ -514,9 +520,8 @@ static bool beside_fill(slices *s, trace *t, pki_summary *out)
     make_rows(&c, &out->beside);
     files_fill(s, &out->beside);
     unplaced_fill(s, step, &out->beside);
-    causes_fill(s, step, &c.waits, &c.samples, &out->beside);
+    causes_fill(s, step, &c.waits, &out->beside);
     free_waits(&c.waits);
-    free_waits(&c.samples);
     tree_free(&c.calls);
     table_finish(&c.paths);
     free(c.times);

@@ -66,8 +66,20 @@ typedef struct look_seen {
 #define SLICES_BLOCKED "(blocked)"     /* it waits for what its region has asked for... */
 #define SLICES_BLOCKED_AT "(blocked: " /* ...which was seen: "(blocked: fsync run.log)" */
 
-/* Where its processor was at that moment: a slice without a length, "(sample: memset)". */
-#define SLICES_SAMPLE "(sample: "
+/* The slice without a length of a sample has this and its number in place of a name. */
+#define SLICES_SAMPLE 0x80000000u
+
+/* Where its processor was (session/captures/stacks.c). */
+typedef struct sample_seen {
+    uint64_t at, ns;       /* ns: that it stands for */
+    char *stack, *build;   /* as the trace has it */
+    uint32_t first, count; /* of slices.frames, innermost first */
+    uint32_t path, column; /* of slices.sample_paths; TABLE_NONE: in no step that is wanted */
+} sample_seen;
+
+typedef struct code_file {
+    char *path, *build;
+} code_file;
 
 /* What the process did from one reading to the next (files.h). */
 #define FILES_COUNTERS 6
@@ -91,8 +103,11 @@ typedef struct slices {
     files_reading *readings; /* at the ends of steps that are wanted */
     size_t state_count, state_room;
     symbols symbols;
-    size_t sample_count, sample_room;
-    slice *samples; /* until all states have their places */
+    size_t sample_count, sample_room, frame_count, frame_room, file_room;
+    sample_seen *samples;
+    uint32_t *frames; /* of functions */
+    code_file *files; /* by number */
+    table functions, sample_paths;
     size_t look_count, look_room;
     look_seen *looks;
     state_seen *states; /* those that say where they lie are slices, too, in the innermost region */
@@ -124,6 +139,16 @@ static inline const char *slices_name(const slices *s, uint32_t name)
  * [[step, lane, row, start in the step, length, name or -1, how many]], "shortest", "merged",
  * "left_out". */
 void timeline_put(const slices *s, const pki_beside *beside, pki_json *json);
+
+/* Within that object: samples of the step as a tree, regions and in them functions, "flame" {names,
+ * nodes [[depth, name, ns in the step, ns in a usual one]] in preorder, outermost first}. What is
+ * small in both is left out. */
+void stacks_put(const slices *s, const pki_beside *beside, pki_json *json);
+
+/* ---- what no region covers ---- */
+
+/* Functions for the places of summary->outside; rows of one are one. */
+void outside_name(pki_summary *summary);
 
 /* ---- what the process read and wrote in a step, beside usual ones ---- */
 

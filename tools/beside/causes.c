@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "beside/beside.h"
 #include "beside/causes.h"
+#include "beside/stacks.h"
 #include "memory.h"
 #include "out/chrome/events.h"
 
@@ -30,7 +31,7 @@
 
 typedef struct sharing {
     const slices *in;
-    const waits *waits, *samples;
+    const waits *waits;
     pki_beside *out;
     const step_seen *step;
     size_t room;
@@ -50,6 +51,7 @@ static pki_cause *add(sharing *s, const char *cause, const char *region, double 
                      .ns = ns,
                      .region = memory_copy(region),
                      .function = memory_copy(""),
+                     .caller = memory_copy(""),
                      .call = memory_copy(""),
                      .object = memory_copy(""),
                      .by = memory_copy(""),
@@ -203,18 +205,6 @@ static bool explains(double now, double usual, double work, double usual_work)
     return usual > 0 && now >= MORE * usual && work <= ALIKE * usual_work * now / usual;
 }
 
-/* In how many of its samples it was, of all of the path's; only: 0, of any. */
-static uint64_t sampled(const sharing *s, const char *path, uint32_t only, bool any)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < s->samples->count; i++) {
-        const wait_seen *w = &s->samples->all[i];
-        if (strcmp(w->path, path) == 0 && (any || w->name == only))
-            sum += w->amount;
-    }
-    return sum;
-}
-
 /* What was counted of that name while it was late, or for how long it was so, ns. */
 static double sum_of(const sharing *s, const char *what)
 {
@@ -241,24 +231,22 @@ static void tell_kernel(const sharing *s, pki_cause *c, double samples)
     c->now = memory ? major : faults;
 }
 
-/* "memset" of "(sample: memset)", where the path's samples are in it more than elsewhere. */
+/* What its samples are of more than usual ones are, where that is not by chance. */
 static void tell_function(const sharing *s, pki_cause *c)
 {
-    const wait_seen *most = NULL;
-    uint64_t all = sampled(s, c->region, 0, true), of_most = 0;
-    for (size_t i = 0; i < s->samples->count; i++) {
-        const wait_seen *w = &s->samples->all[i];
-        uint64_t n = strcmp(w->path, c->region) == 0 ? sampled(s, c->region, w->name, false) : 0;
-        most = n > of_most ? w : most;
-        of_most = n > of_most ? n : of_most;
-    }
-    if (!most || all < SAMPLES_LEAST || (double)of_most < TOLD * (double)all)
+    stacks_more more;
+    bool any = stacks_dearest(s->in, c->region, BESIDE_USUAL_MOST, s->out->usual_count, &more);
+    if (!any || !more.certain || more.samples < SAMPLES_LEAST ||
+        more.ns - more.usual < TOLD * c->ns)
         return;
-    set(&c->function, slices_name(s->in, most->name) + sizeof SLICES_SAMPLE - 1);
-    if (c->function[0])
-        c->function[strlen(c->function) - 1] = 0; /* its parenthesis */
+    set(&c->function, more.function);
+    set(&c->caller, more.caller);
+    c->sampled = fmin(more.ns - more.usual, c->ns);
+    c->sampled_usual = more.usual;
+    c->samples = more.samples;
+    c->usual_samples = more.usual_samples;
     if (strcmp(c->function, PKI_SAMPLE_KERNEL) == 0)
-        tell_kernel(s, c, (double)of_most);
+        tell_kernel(s, c, more.ns / 1e6);
 }
 
 static void share_worked(sharing *s, const pki_path_row *r, double worked, double items)
@@ -364,6 +352,7 @@ static void join_alike(pki_beside *b)
         free(c->cause);
         free(c->region);
         free(c->function);
+        free(c->caller);
         free(c->call);
         free(c->object);
         free(c->by);
@@ -381,25 +370,23 @@ static int dearest_first(const void *a, const void *b)
 }
 
 /* Else what it did not compute is not known from what it did. */
-static bool is_known(const slices *in, const waits *samples)
+static bool is_known(const slices *in)
 {
-    bool known = samples->count > 0;
+    bool known = in->sample_count > 0;
     for (size_t i = 0; i < in->state_count && !known; i++)
         known = in->states[i].off == in->states[i].end - in->states[i].start;
     return known;
 }
 
-void causes_fill(const slices *in, const step_seen *step, const waits *waited, const waits *samples,
-                 pki_beside *out)
+void causes_fill(const slices *in, const step_seen *step, const waits *waited, pki_beside *out)
 {
     double all = (double)out->took - out->usual;
     sharing s = {.in = in,
                  .waits = waited,
-                 .samples = samples,
                  .out = out,
                  .step = step,
                  .least = fmax(LEAST * all, LEAST_NS),
-                 .known = is_known(in, samples)};
+                 .known = is_known(in)};
     if (!out->usual_count || all <= 0)
         return;
     double items = usual_items(&s);

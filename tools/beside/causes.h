@@ -7,11 +7,11 @@
 #define BESIDE_USUAL_MOST 32
 
 /* A path of the stepping thread was blocked in the step for so long, and what it waited for was
- * seen: the look of that name. Or so many samples were of that function. */
+ * seen: the look of that name. */
 typedef struct wait_seen {
     char *path;
     uint32_t name;
-    uint64_t amount; /* ns, or samples */
+    uint64_t amount; /* ns */
 } wait_seen;
 
 typedef struct waits {
@@ -20,5 +20,4 @@ typedef struct waits {
 } waits;
 
 /* The causes of out, once its paths are there. */
-void causes_fill(const slices *in, const step_seen *step, const waits *waited, const waits *samples,
-                 pki_beside *out);
+void causes_fill(const slices *in, const step_seen *step, const waits *waited, pki_beside *out);

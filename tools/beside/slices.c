@@ -5,6 +5,7 @@
 
 #include "base/compiler.h"
 #include "beside/beside.h"
+#include "beside/stacks.h"
 #include "memory.h"
 #include "out/chrome/events.h"
 
@@ -23,8 +24,7 @@ static inline uint32_t slices_kind(const slices *s, uint32_t name)
 #define LOOKS_MOST 1024u /* of a late step there are some dozens */
 #define STATES_MOST (1u << 18)
 #define BRIEF_NEAR 1000000000u /* ns */
-#define SAMPLES_MOST 65536u
-#define NAMED_MOST 4096 /* tracks whose processes are looked for */
+#define NAMED_MOST 4096        /* tracks whose processes are looked for */
 
 /* ---- steps ---- */
 
@@ -226,31 +226,21 @@ static void add_look(slices *s, const event *e)
     l->waits = is_of_waiting(l);
 }
 
-static void add_sample(slices *s, const event *e)
-{
-    char key[NAME_MOST];
-    const char *build = object_text(e->args, "build");
-    snprintf(key, sizeof key, "%c%s%.900s)", SLICES_MADE, SLICES_SAMPLE,
-             symbols_of(&s->symbols, object_text(e->args, "at"), build ? build : ""));
-    if (s->names.count >= NAMES_MOST || s->sample_count == SAMPLES_MOST)
-        return;
-    memory_fit(&s->samples, &s->sample_room, s->sample_count + 1, sizeof *s->samples);
-    s->samples[s->sample_count++] =
-        (slice){e->start, e->start, SLICES_STEP_THREAD, table_add(&s->names, key), 0};
-}
-
 static void add_state(slices *s, const event *e)
 {
     const char *mine =
         s->tracks.texts[SLICES_STEP_THREAD] + pid_length(s->tracks.texts[SLICES_STEP_THREAD]);
     const char *state = state_of(e);
     int64_t thread = object_integer(e->args, "thread"), off = object_integer(e->args, "off_ns");
+    if (is_of_process(s, e->track) && stacks_is_file(e)) {
+        stacks_add_file(s, e);
+        return;
+    }
     if (!is_of_process(s, e->track) || mine[0] != '/' || strtoll(mine + 1, NULL, 10) != thread ||
         !is_wanted(s, e->start, e->end))
         return;
-    const char *at = state ? NULL : object_text(e->args, "at");
-    if (at && at[0])
-        add_sample(s, e);
+    if (!state && stacks_is_sample(e))
+        stacks_add(s, e);
     else if (!state)
         add_look(s, e);
     if (!state || s->state_count == STATES_MOST)
@@ -412,12 +402,14 @@ static void place_samples(slices *s)
     size_t n = PKI_MIN(s->sample_count, UINT32_MAX - s->count);
     memory_fit(&s->all, &s->room, s->count + n, sizeof *s->all);
     for (size_t i = 0; i < n; i++) {
-        s->all[s->count] = s->samples[i];
-        s->all[s->count].order = (uint32_t)s->count;
-        s->count++;
+        uint64_t at = s->samples[i].at;
+        uint32_t order = (uint32_t)s->count;
+        s->all[s->count++] =
+            (slice){at, at, SLICES_STEP_THREAD, SLICES_SAMPLE | (uint32_t)i, order};
     }
     if (n)
         qsort(s->all, s->count, sizeof *s->all, inner_first);
+    stacks_name(s, s->tracks.texts[SLICES_STEP_THREAD]);
 }
 
 static void rename_to(char **name, const char *text)
@@ -492,7 +484,7 @@ void slices_free(slices *s)
     free(s->about);
     free(s->readings);
     free(s->states);
-    free(s->samples);
+    stacks_free(s);
     free(s->steps);
     free(s->all);
     table_finish(&s->tracks);
@@ -584,10 +576,9 @@ static void place_slice(timeline *t, const slice *s, const step_seen *step, uint
     t->ends[t->depth++] = s->end;
 }
 
-static bool is_shown(const slices *in, const slice *s, const step_seen *step)
+static bool is_shown(const slice *s, const step_seen *step)
 {
-    return strncmp(slices_name(in, s->name), SLICES_SAMPLE, sizeof SLICES_SAMPLE - 1) != 0 &&
-           s->start < step->end && s->end > step->start;
+    return !(s->name & SLICES_SAMPLE) && s->start < step->end && s->end > step->start;
 }
 
 /* The slices of one track, from `first` on; the answer is where the next one's begin. */
@@ -599,7 +590,7 @@ static size_t place_track(timeline *t, size_t first, const step_seen *step, uint
         end++;
     const slice **order = memory_zeroed(end - first, sizeof *order);
     for (size_t i = first; i < end; i++)
-        if (is_shown(s, &s->all[i], step))
+        if (is_shown(&s->all[i], step))
             order[count++] = &s->all[i];
     uint32_t *lane = &t->lanes[s->all[first].track];
     if (count && !*lane && t->lane_count < LANES_MOST)
@@ -701,7 +692,7 @@ static void put_block(const block *b, pki_json *j)
     pki_json_close(j, ']');
 }
 
-static void put(timeline *t, const step_seen *const steps[2], pki_json *j)
+static void put(timeline *t, const step_seen *const steps[2], const pki_beside *beside, pki_json *j)
 {
     pki_json_open(j, NULL, '{');
     pki_json_open(j, "steps", '[');
@@ -717,6 +708,7 @@ static void put(timeline *t, const step_seen *const steps[2], pki_json *j)
     pki_json_uint(j, "shortest", t->merged ? t->shortest : 0);
     pki_json_uint(j, "merged", t->merged);
     pki_json_uint(j, "left_out", t->left_out);
+    stacks_put(t->in, beside, j);
     pki_json_close(j, '}');
 }
 
@@ -740,7 +732,7 @@ void timeline_put(const slices *s, const pki_beside *beside, pki_json *json)
     do
         make(&t, steps);
     while (t.count > TIMELINE_SLICES_MOST && (t.shortest = 2 * t.shortest + 1) < longest);
-    put(&t, steps, json);
+    put(&t, steps, beside, json);
     free(t.lanes);
     free(t.blocks);
     free(t.ends);

@@ -4,15 +4,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/compiler.h"
 #include "memory.h"
+#include "out/chrome/events.h"
 
 #ifdef PK_LIBDW
 
 #include <dlfcn.h>
+#include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- files ---- */
@@ -107,14 +110,75 @@ static char *demangled(const char *name)
     return text ? text : memory_copy(name);
 }
 
+typedef struct names {
+    char text[1600];
+    size_t length;
+} names;
+
+/* "memset" of glibc's "__memset_avx2_unaligned_erms": one of several for different processors. */
+static void shorten(char *name)
+{
+    static const char *const processors[] = {"_avx", "_evex", "_sse", "_erms", "_ssse"};
+    for (size_t i = 0; i < PKI_COUNT_OF(processors) && strncmp(name, "__", 2) == 0; i++) {
+        char *at = strstr(name + 2, processors[i]);
+        if (!at)
+            continue;
+        *at = 0;
+        memmove(name, name + 2, strlen(name + 2) + 1);
+    }
+}
+
+static void add_name(names *to, const char *name)
+{
+    char *plain = demangled(name);
+    shorten(plain);
+    size_t left = sizeof to->text - to->length;
+    int n =
+        snprintf(to->text + to->length, left, "%s%.500s", to->length ? SYMBOLS_APART : "", plain);
+    to->length += PKI_MIN((size_t)PKI_MAX(n, 0), left - 1);
+    free(plain);
+}
+
+/* C++ has its name for the linker, which says more, at the function that was inlined. */
+static const char *name_of_scope(Dwarf_Die *scope)
+{
+    Dwarf_Attribute a;
+    const char *name = dwarf_formstring(dwarf_attr_integrate(scope, DW_AT_linkage_name, &a));
+    return name ? name : dwarf_diename(scope);
+}
+
+/* By the file's debug information, if it has some. */
+static void add_inlined(Dwfl_Module *m, GElf_Addr address, names *to)
+{
+    Dwarf_Addr bias = 0;
+    Dwarf_Die *unit = dwfl_module_addrdie(m, address, &bias), *scopes = NULL, *chain = NULL;
+    int count = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0;
+    int n = count > 0 ? dwarf_getscopes_die(&scopes[0], &chain) : 0;
+    for (int i = 0; i < n; i++) {
+        int tag = dwarf_tag(&chain[i]);
+        if (tag == DW_TAG_subprogram)
+            break;
+        const char *name = tag == DW_TAG_inlined_subroutine ? name_of_scope(&chain[i]) : NULL;
+        if (name)
+            add_name(to, name);
+    }
+    free(chain);
+    free(scopes);
+}
+
 static char *function_at(symbols *s, const char *path, uint64_t offset, const char *build)
 {
     GElf_Addr address;
+    names all = {.length = 0};
     Dwfl_Module *m = path[0] == '/' && build[0] ? open_file(s, path) : NULL;
     if (!m || !is_build(m, build) || !address_of(m, offset, &address))
         return NULL;
     const char *name = dwfl_module_addrname(m, address);
-    return name ? demangled(name) : NULL;
+    if (!name)
+        return NULL;
+    add_inlined(m, address, &all);
+    add_name(&all, name);
+    return memory_copy(all.text);
 }
 
 static void finish_files(symbols *s)
@@ -137,6 +201,70 @@ static void finish_files(symbols *s)
 }
 
 #endif
+
+/* ---- code that a process made while it ran ---- */
+
+#define MAP_MOST 1000000u
+
+typedef struct map_line {
+    uint64_t from, bytes;
+    char *name;
+} map_line;
+
+static int by_address(const void *a, const void *b)
+{
+    const map_line *l = a, *m = b;
+    return (l->from > m->from) - (l->from < m->from);
+}
+
+static void read_map(symbols *s, FILE *file)
+{
+    char *line = NULL;
+    size_t room = 0;
+    while (getline(&line, &room, file) > 0 && s->map_count < MAP_MOST) {
+        char *end, *behind;
+        uint64_t from = strtoull(line, &end, 16), bytes = strtoull(end, &behind, 16);
+        if (end == line || behind == end || *behind != ' ')
+            continue;
+        behind[1 + strcspn(behind + 1, "\n")] = 0;
+        memory_fit(&s->map, &s->map_room, s->map_count + 1, sizeof *s->map);
+        s->map[s->map_count++] = (map_line){from, bytes, memory_copy(behind + 1)};
+    }
+    free(line);
+    if (s->map_count)
+        qsort(s->map, s->map_count, sizeof *s->map, by_address);
+}
+
+/* Another program may have made a file of that name: it has names, and is not believed more. */
+static void open_map(symbols *s, const char *process)
+{
+    char path[64];
+    struct stat is;
+    unsigned long pid = strtoul(process, NULL, 10);
+    snprintf(path, sizeof path, "/tmp/perf-%lu.map", pid);
+    FILE *file = stat(path, &is) == 0 && S_ISREG(is.st_mode) ? fopen(path, "re") : NULL;
+    s->map_read = true;
+    if (!file)
+        return;
+    read_map(s, file);
+    fclose(file);
+}
+
+const char *symbols_of_address(symbols *s, const char *process, uint64_t address)
+{
+    size_t low = 0, high;
+    if (!s->map_read)
+        open_map(s, process);
+    for (high = s->map_count; low < high;) {
+        size_t middle = low + (high - low) / 2;
+        if (s->map[middle].from <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const map_line *l = low ? &s->map[low - 1] : NULL;
+    return l && address - l->from < l->bytes ? l->name : PKI_SAMPLE_ANYWHERE;
+}
 
 /* ---- places ---- */
 
@@ -173,6 +301,9 @@ void symbols_finish(symbols *s)
     finish_files(s);
     for (uint32_t i = 0; i < s->known.count; i++)
         free(s->names[i]);
+    for (size_t i = 0; i < s->map_count; i++)
+        free(s->map[i].name);
+    free(s->map);
     free(s->names);
     table_finish(&s->known);
     *s = (symbols){0};

@@ -295,6 +295,7 @@ function build() {
     stepSection(report);
     if (!report.capture) slowSection(report, embedded('timeline-data'));
     regionSection(report, against);
+    outsideSection(report);
     rooflineSection(report);
     eventSection(report);
     costSection(report);

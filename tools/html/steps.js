@@ -312,6 +312,50 @@ function besideCard(beside) {
         others.length > 0 && el('h4', null, 'Meanwhile elsewhere'), others.length > 0 && pathList(others, beside.step, true));
 }
 
+/* ---- samples of the step: functions, and who called them ---- */
+
+const FLAME_ROW = 22, FLAME_LEAST = 0.004, FLAME_STRONGEST = 45;
+
+/* From the outermost on downward, as wide as the step had a processor in it. Preorder: what is inside begins where that does. */
+function flameBoxes({ names, nodes }) {
+    const all = nodes[0][2], from = [0], boxes = [];
+    for (const [depth, name, now, usual] of nodes) {
+        const left = from[depth] ?? 0, more = Math.max(0, now - usual) / all;
+        from[depth] = left + now;
+        from[depth + 1] = left;
+        if (depth === 0 || now < FLAME_LEAST * all) continue;
+        const box = el('div', { title: `${names[name]}: ${time(now)}, usually ${time(usual)}` }, names[name]);
+        box.style.left = `${(100 * left) / all}%`;
+        box.style.width = `${(100 * now) / all}%`;
+        box.style.top = `${(depth - 1) * FLAME_ROW}px`;
+        box.style.backgroundColor = `color-mix(in srgb, var(--against) ${Math.round(FLAME_STRONGEST * Math.sqrt(more))}%, var(--surface))`;
+        boxes.push([depth, box]);
+    }
+    return boxes;
+}
+
+function flameCard(flame, step) {
+    if (!flame?.nodes.length || !flame.nodes[0][2]) return null;
+    const boxes = flameBoxes(flame), rows = Math.max(...boxes.map(([depth]) => depth));
+    const chart = el('div', { class: 'flame' }, boxes.map(([, box]) => box));
+    chart.style.height = `${rows * FLAME_ROW}px`;
+    return card(`Where step ${step} had its processor`, `By samples, ${time(flame.nodes[0][2])} of them: regions, and in them functions, each below who called it. The stronger its colour, the more of it than in usual steps.`, chart);
+}
+
+/* What the whole run had a processor for that no region covers. */
+const OUTSIDE_SHOWN = 25;
+
+function placeName(name, place) {
+    return name || place.split('/').pop();
+}
+
+function outsideSection({ outside }) {
+    if (!outside?.functions.length) return;
+    section('outside', 'Outside regions', `${percent(outside.outside / outside.sampled)} of the CPU time that was sampled is in no region: these functions had it.`,
+        card(null, null, table(['Function', 'Who called it', 'Samples', 'CPU time', 'Share'], outside.functions.slice(0, OUTSIDE_SHOWN).map((row) => [
+            placeName(row.function, row.place), placeName(row.caller, row.caller_place), count(row.samples), time(row.ns), percent(row.ns / outside.sampled)]))));
+}
+
 function slowSection(report, timeline) {
     const { capture, beside } = report;
     if (!capture && !beside) return;
@@ -322,6 +366,7 @@ function slowSection(report, timeline) {
     const host = card(timeline.steps.length > 1 ? 'The step and a usual one, at one scale' : 'The step', null);
     node.append(host);
     new Timeline(host, timeline);
+    node.append(flameCard(timeline.flame, beside.step) ?? '');
 }
 
 /* ---- this run beside another one. Two runs say nothing certain about small differences ---- */

@@ -332,6 +332,8 @@ int command_report(int argc, char **argv)
     json_limit_memory(JSON_MEMORY_MOST);
     if (!makes_sense(&w) || !load(w.path, &w, &summary))
         return EXIT_UNUSABLE;
+    if (summary.outside.count)
+        outside_name(&summary);
     status = w.html ? print_page(&w, &summary) : print_report(&w, &summary);
     pki_summary_finish(&summary);
     return status;

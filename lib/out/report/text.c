@@ -662,6 +662,47 @@ static void pki_report_counters(const pki_summary *summary, FILE *file)
         put_counter(&summary->counters[i], file);
 }
 
+/* ---- what no region covers, by function ---- */
+
+#define FUNCTION 50
+#define FUNCTIONS_SHOWN 12
+#define LEAST_SAMPLES 20 /* below it shares are chance */
+
+/* What is known of it: its name, else its file and place. */
+static const char *function_of(const char *name, const char *place)
+{
+    const char *file = strrchr(place, '/');
+    return name[0] ? name : file ? file + 1 : place;
+}
+
+static void put_outside_row(const pki_outside_row *r, uint64_t all, FILE *file)
+{
+    char text[1200];
+    const char *caller = function_of(r->caller, r->caller_place);
+    snprintf(text, sizeof text, "%.500s%s%.500s", function_of(r->function, r->place),
+             caller[0] ? " <- " : "", caller);
+    fputs("  ", file);
+    pki_put_left(file, text, FUNCTION);
+    pki_report_cell(file, TIME((double)r->ns), 9);
+    pki_report_percent(file, (double)r->ns / (double)all);
+    fputc('\n', file);
+}
+
+static void put_outside(const pki_summary *summary, FILE *file)
+{
+    const pki_outside *o = &summary->outside;
+    uint64_t samples = 0;
+    for (size_t i = 0; i < o->count; i++)
+        samples += o->rows[i].samples;
+    if (samples < LEAST_SAMPLES)
+        return;
+    pki_report_title(file, "OUTSIDE REGIONS: %s of the sampled CPU time",
+                     pki_figure_percent((double)o->outside / (double)o->sampled).text);
+    fputs("  function <- who called it                               time     %\n", file);
+    for (size_t i = 0; i < o->count && i < FUNCTIONS_SHOWN; i++)
+        put_outside_row(&o->rows[i], o->sampled, file);
+}
+
 /* ---- text ---- */
 
 static const char *or_unknown(const char *text, const char *unknown)
@@ -833,6 +874,7 @@ static void put_sections(const pki_summary *summary, const pki_report_options *o
     pki_report_steps(summary, file);
     pki_report_gpus(summary, options, file);
     pki_report_regions(summary, options, file);
+    put_outside(summary, file);
     pki_report_roofline(summary, options, file);
     pki_report_costs(summary, file);
     pki_report_events(summary, file);

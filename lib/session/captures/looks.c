@@ -18,6 +18,7 @@
 #include "out/chrome/events.h"
 #include "session/activity.h"
 #include "session/captures/captures.h"
+#include "session/captures/stacks.h"
 #include "session/captures/waits.h"
 #include "session/costs/io.h"
 
@@ -30,7 +31,7 @@
  *     it is blocked     /proc/self/task/TID/syscall: in which call, and on what: a file, a pipe, a
  *                       terminal, a socket's other end, a lock and its holder
  *     it is ready       /proc/PID/stat: which processes' CPU time grows, on its processor
- *     it runs           where, by samples; how many page faults it has
+ *     it runs           where, by samples (stacks.h); how many page faults it has
  *
  * All of it is seen from outside of the thread, which does nothing for it. Kernels without
  * CONFIG_HAVE_ARCH_TRACEHOOK, and those that let nobody read these files, say nothing: then it is
@@ -97,230 +98,6 @@ void pki_looks_expect(uint32_t tid, uint64_t late_after)
     pki_store(&x.late_after, late_after);
 }
 
-/* ---- samples of a late step's thread: where its processor is ---- */
-
-/* The kernel writes down each millisecond that the thread spends on a processor where it is
- * (perf_event_open(2), a clock of the task). Where it does so in user mode alone, what is missing
- * of the time by schedstat was spent in the kernel.
- *
- * An address becomes "path+offset" in its file, which is what a symbol is found by when the report
- * is made (dladdr waits for the loader's lock, which the program may hold). The program does
- * nothing for it, and gets no signal. */
-
-#define PERIOD_NS 1000000u
-#define PAGES 8u /* of samples: a second's */
-#define SAMPLES_MOST 2048u
-#define ADDRESS 200u
-#define BUILD_MOST 20u
-#define HEAD 4096u                       /* of a file: its build id is within */
-#define FILES_MOST 64u                   /* that code is in */
-#define TRACK_SAMPLES ((1u << 21) + 17u) /* pki_track_apart */
-
-typedef struct sample {
-    uint64_t at, address;  /* ns, CLOCK_MONOTONIC; 0: in the kernel */
-    const struct code *in; /* NULL: not looked for yet, or in none */
-} sample;
-
-typedef struct code {
-    uint64_t from, until, offset;
-    char path[ADDRESS - 24];
-    char build[2 * BUILD_MOST + 1]; /* the file's build id, in hex; "" if it has none */
-} code;
-
-static struct {
-    pki_kernel_ring ring;
-    uint32_t tid;
-    bool of_kernel; /* there are samples in it, too */
-    bool lost;
-    uint64_t running; /* ns of the thread by schedstat, of which so many... */
-    uint64_t sampled; /* ...samples are there */
-    unsigned count;
-    sample all[SAMPLES_MOST];
-    unsigned code_count;
-    code files[FILES_MOST];
-} sampler;
-
-static bool open_ring(uint32_t tid, bool of_kernel)
-{
-    struct perf_event_attr a = {.size = sizeof a,
-                                .type = PERF_TYPE_SOFTWARE,
-                                .config = PERF_COUNT_SW_TASK_CLOCK,
-                                .sample_period = PERIOD_NS,
-                                .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TIME,
-                                .use_clockid = 1,
-                                .clockid = CLOCK_MONOTONIC,
-                                .exclude_kernel = !of_kernel,
-                                .exclude_hv = 1};
-    return pki_kernel_ring_open(&sampler.ring, &a, tid, PAGES);
-}
-
-static uint64_t running_of(uint32_t tid)
-{
-    pki_thread_cpu cpu;
-    return pki_thread_cpu_read("", tid, false, &cpu) ? cpu.running : 0;
-}
-
-static void samples_begin(uint32_t tid)
-{
-    int saved = errno;
-    sampler.tid = tid;
-    sampler.of_kernel = open_ring(tid, true);
-    if (!sampler.of_kernel)
-        open_ring(tid, false);
-    sampler.running = running_of(tid);
-    sampler.sampled = 0;
-    sampler.lost = false;
-    errno = saved;
-}
-
-static void add_sample(uint64_t at, uint64_t address)
-{
-    if (sampler.count < SAMPLES_MOST)
-        sampler.all[sampler.count++] = (sample){at, address, NULL};
-}
-
-/* What no sample stands for was in the kernel. */
-static void add_kernel(void)
-{
-    uint64_t ran = pki_saturating_sub(running_of(sampler.tid), sampler.running) / PERIOD_NS;
-    uint64_t now = pki_monotonic_ns();
-    for (; sampler.sampled + 1 < ran; sampler.sampled++)
-        add_sample(now, 0);
-}
-
-static void samples_take(void)
-{
-    pki_kernel_record r;
-    if (!sampler.ring.page)
-        return;
-    while (pki_kernel_ring_next(&sampler.ring, &r))
-        if (r.header.type == PERF_RECORD_SAMPLE) {
-            bool kernel =
-                (r.header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
-            add_sample(r.words[1], kernel ? 0 : r.words[0]);
-            sampler.sampled++;
-        } else {
-            sampler.lost = true; /* or throttled: what is missing was not in the kernel for that */
-        }
-    if (sampler.count == SAMPLES_MOST)
-        pki_kernel_ring_close(
-            &sampler.ring); /* a step that lasts for ever is sampled for two seconds */
-}
-
-/* ---- whose code that was ---- */
-
-static const code *code_at(uint64_t address)
-{
-    for (unsigned i = 0; i < sampler.code_count; i++)
-        if (address >= sampler.files[i].from && address < sampler.files[i].until)
-            return &sampler.files[i];
-    return NULL;
-}
-
-static bool is_sampled(uint64_t from, uint64_t until)
-{
-    for (unsigned i = 0; i < sampler.count; i++)
-        if (sampler.all[i].address >= from && sampler.all[i].address < until)
-            return true;
-    return false;
-}
-
-/* The note of that type and name (elf(5)). */
-static bool read_note(const char *at, size_t size, char *out)
-{
-    for (size_t i = 0; i + sizeof(ElfW(Nhdr)) + 4 <= size;) {
-        ElfW(Nhdr) n;
-        memcpy(&n, at + i, sizeof n);
-        size_t name = i + sizeof n, text = name + (n.n_namesz + 3u) / 4 * 4;
-        if (n.n_namesz > size || n.n_descsz > size || text + n.n_descsz > size)
-            return false;
-        if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && !memcmp(at + name, "GNU", 4)) {
-            for (size_t k = 0; k < PKI_MIN(n.n_descsz, BUILD_MOST); k++)
-                snprintf(out + 2 * k, 3, "%02x", (unsigned char)at[text + k]);
-            return true;
-        }
-        i = text + (n.n_descsz + 3u) / 4 * 4;
-    }
-    return false;
-}
-
-static void read_build(code *c)
-{
-    char head[HEAD];
-    ElfW(Ehdr) e;
-    ssize_t n = (ssize_t)pki_small_file_once(c->path, head, sizeof head);
-    if (n < (ssize_t)sizeof e)
-        return;
-    memcpy(&e, head, sizeof e);
-    for (size_t i = 0; memcmp(e.e_ident, ELFMAG, SELFMAG) == 0 && i < e.e_phnum; i++) {
-        ElfW(Phdr) part;
-        size_t at = (size_t)e.e_phoff + i * sizeof part;
-        if (e.e_phoff > HEAD || at + sizeof part > (size_t)n)
-            return;
-        memcpy(&part, head + at, sizeof part);
-        if (part.p_type == PT_NOTE && part.p_offset < (size_t)n &&
-            part.p_filesz <= (size_t)n - part.p_offset &&
-            read_note(head + part.p_offset, part.p_filesz, c->build))
-            return;
-    }
-}
-
-/* Of /proc/self/maps the line of a file's code, if samples are in it. proc_pid_maps(5). */
-static void add_code(const char *line)
-{
-    unsigned long long from, until, offset;
-    int path = 0;
-    char may[8];
-    if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %n", &from, &until, may, &offset, &path) != 4 ||
-        may[2] != 'x' || !path || sampler.code_count == FILES_MOST || !is_sampled(from, until))
-        return;
-    code *c = &sampler.files[sampler.code_count++];
-    size_t n = strcspn(line + path, "\n"), cut = n >= sizeof c->path ? n - sizeof c->path + 1 : 0;
-    *c = (code){.from = from, .until = until, .offset = offset};
-    memcpy(c->path, line + path + cut, n - cut);
-    if (c->path[0] == '/')
-        read_build(c);
-}
-
-/* Line by line, without stdio, whose locks a fork of the program would find held. */
-static void read_maps(void)
-{
-    char text[PATH_MAX + 512];
-    size_t held = 0;
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    for (ssize_t n; fd >= 0 && (n = read(fd, text + held, sizeof text - 1 - held)) > 0;) {
-        char *line = text, *end;
-        held += (size_t)n;
-        text[held] = 0;
-        for (; (end = strchr(line, '\n')); line = end + 1) {
-            *end = 0;
-            add_code(line);
-        }
-        held -= (size_t)(line - text);
-        held = held < sizeof text - 1 ? held : 0; /* a line that no file name makes */
-        memmove(text, line, held);
-    }
-    if (fd >= 0)
-        close(fd);
-}
-
-/* The code that it knows from before is there no longer, for all that is known. */
-static void find_code(void)
-{
-    sampler.code_count = 0;
-    if (sampler.count)
-        read_maps();
-    for (unsigned i = 0; i < sampler.count; i++)
-        sampler.all[i].in = code_at(sampler.all[i].address);
-}
-
-static void samples_end(void)
-{
-    samples_take();
-    pki_kernel_ring_close(&sampler.ring);
-    find_code();
-}
-
 /* ---- who has its processor ---- */
 
 static consumer *consumer_of(scan *at, uint32_t id)
@@ -347,7 +124,7 @@ static uint64_t used_by(bool own, uint32_t id, const pki_thread_stat *stat)
 
 /* One process, or one thread of this one: by how much its time has grown since the scan before, if
  * it is where our thread wants to be (a process of many threads: the first of them). Who is new
- * since then has all of its time from then on. */
+ * since then has all of its time from then on, but for the kernel's own, which come to it. */
 static void consider(const char *folder, uint32_t id, scan *at)
 {
     pki_thread_stat stat;
@@ -362,7 +139,7 @@ static void consider(const char *folder, uint32_t id, scan *at)
     uint64_t used = used_by(own, id, &stat);
     if (!c) {
         c = &at->of[at->count++];
-        *c = (consumer){.id = id, .used = at->scans ? 0 : used};
+        *c = (consumer){.id = id, .used = at->scans && !stat.of_kernel ? 0 : used};
         snprintf(c->name, sizeof c->name, "%s", stat.name);
     }
     if (stat.processor == x.processor)
@@ -476,9 +253,6 @@ static bool look(const pki_session *s, uint64_t now)
     }
     for (int i = 0; i < 2; i++)
         x.faults[i] = stat.faults[i] - x.faults_before[i];
-    samples_take();
-    if (!sampler.of_kernel && !sampler.lost && sampler.ring.page)
-        add_kernel();
     if (stat.state == 'R') {
         x.processor = stat.processor;
         note_runnable(x.of, now);
@@ -505,7 +279,7 @@ static void begin_late(uint64_t ticks, uint64_t now)
     x.first = x.last = now;
     x.of = pki_load(&x.tid);
     x.looks = 0;
-    samples_begin(x.of);
+    pki_stacks_late(x.of);
     x.running = 0;
 }
 
@@ -514,7 +288,7 @@ static void end_late(bool scans)
 {
     if (scans && x.scanned && x.scan_took < SCAN_LEAST)
         scan_all();
-    samples_end();
+    pki_stacks_late(0);
     x.pressure = 1000 * pki_saturating_sub(read_pressure(), x.pressure_before);
     x.step = 0;
     x.ended = true;
@@ -523,8 +297,7 @@ static void end_late(bool scans)
 /* A thread that has ended makes no step that is late. */
 static uint64_t give_up(uint64_t ticks)
 {
-    samples_end();
-    sampler.count = 0;
+    pki_stacks_late(0);
     x.step = 0;
     x.given_up = ticks;
     return 0;
@@ -653,44 +426,6 @@ static void tell_amount(const pki_session *s, const char *name, const char *key,
         tell(s, name, x.first, x.last, args, PKI_COUNT_OF(args));
 }
 
-static void describe(const sample *at, char text[ADDRESS])
-{
-    if (at->in)
-        snprintf(text, ADDRESS, "%s+0x%llx", at->in->path,
-                 (unsigned long long)(at->address - at->in->from + at->in->offset));
-    else
-        snprintf(text, ADDRESS, at->address ? PKI_SAMPLE_ANYWHERE : PKI_SAMPLE_KERNEL);
-}
-
-static void tell_sample(const pki_session *s, const pki_track *track, uint32_t id, const sample *at)
-{
-    char text[ADDRESS];
-    describe(at, text);
-    const char *name = strrchr(text, '/') ? strrchr(text, '/') + 1 : text;
-    const char *build = at->in ? at->in->build : "";
-    pki_activity_arg args[] = {{"thread", NULL, sampler.tid}, {"at", text, 0}, {"build", build, 0}};
-    pki_activity a = {.kind = PKI_ACTIVITY_STATE,
-                      .track = id,
-                      .name = name,
-                      .name_length = strlen(name),
-                      .start = pki_activity_ns(at->at),
-                      .end = pki_activity_ns(at->at),
-                      .device = PKI_NO_DEVICE,
-                      .args = args,
-                      .arg_count = build[0] ? 3 : 2};
-    pki_history_activity(s->history, &a, track);
-}
-
-static void tell_samples(const pki_session *s)
-{
-    pki_track track = {s->config.world.pid, pki_track_apart(TRACK_SAMPLES), NULL,
-                       "where late steps had their processor", 0};
-    uint32_t id = sampler.count ? pki_track_unwritten(&track) : 0;
-    for (unsigned i = 0; i < sampler.count && id; i++)
-        tell_sample(s, &track, id, &sampler.all[i]);
-    sampler.count = 0;
-}
-
 /* ---- the service ---- */
 
 /* As states.c: at pk_stop there is no collector. */
@@ -709,7 +444,6 @@ static void drain(pki_session *s)
     if (!x.ended)
         return;
     x.ended = false;
-    tell_samples(s);
     tell_amount(s, PKI_STATE_FAULTS, "count", x.faults[0]);
     tell_amount(s, PKI_STATE_MAJOR_FAULTS, "count", x.faults[1]);
     tell_amount(s, PKI_STATE_PRESSURE, "off_ns", x.pressure);
@@ -724,21 +458,14 @@ static void clear(void)
 {
     if (!x.tid)
         return;
-    memset(&sampler, 0, sizeof sampler);
     memset(&x, 0, sizeof x);
-}
-
-static void forget(void)
-{
-    pki_kernel_ring_close(&sampler.ring);
-    clear();
 }
 
 const pki_service pki_service_looks = {
     .name = "looks",
-    .reset = forget,
+    .reset = clear,
     .drain = drain,
     .watch = watch,
-    .forget = forget,
-    .after_fork = clear, /* the kernel gives the child no such mapping */
+    .forget = clear,
+    .after_fork = clear,
 };

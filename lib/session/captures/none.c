@@ -16,6 +16,7 @@ static pk_status open_none(pki_session *s)
 const pki_service pki_service_captures = {.name = "captures", .open = open_none};
 const pki_service pki_service_states = {.name = "states"};
 const pki_service pki_service_looks = {.name = "looks"};
+const pki_service pki_service_stacks = {.name = "stacks"};
 
 pk_status pki_requests_call(pki_capture_reason reason, const char *text, uint32_t steps)
 {

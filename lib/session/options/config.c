@@ -459,11 +459,13 @@ static pk_status read_tuned_numbers(pki_config *c, const tuning *t)
         {PKI_TUNING_WINDOW_SECONDS, NULL, &c->window_seconds},
         {PKI_TUNING_WINDOWS_MAX_BYTES, &c->windows_max_bytes, NULL},
         {PKI_TUNING_METRICS_SECONDS, NULL, &c->metrics_seconds},
+        {PKI_TUNING_SAMPLES, NULL, &c->samples},
     };
     pk_status s = PK_OK;
     for (size_t i = 0; !s && i < PKI_COUNT_OF(all); i++)
         s = all[i].wide ? tuned_number(t, all[i].key, all[i].wide)
                         : tuned_small(t, all[i].key, all[i].small);
+    c->samples_asked = tuned(t, PKI_TUNING_SAMPLES).text != NULL;
     c->spares = c->ring_records == 0; /* who asks for a size gets that */
     c->ring_records = c->spares ? PKI_RING_RECORDS : c->ring_records;
     return s;

@@ -48,6 +48,8 @@ typedef struct pki_config {
     bool report_json;
     char arena[PATH_MAX]; /* "" for the default, "none" for memory only */
     uint32_t history_steps;
+    uint32_t samples;   /* a second, of threads; 0: none... */
+    bool samples_asked; /* ...if this is what was asked for */
     uint64_t history_bytes;
     pki_clauses capture;
     char capture_path[PATH_MAX]; /* %s is still in it; "" without a history */

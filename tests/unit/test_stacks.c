@@ -1,0 +1,181 @@
+/* Samples of a thread's stack: functions that are known call each other, with frame pointers and no
+ * tables, and with tables and no frame pointers. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "measure/stacks/stacks.h"
+
+#include "stacks_work.h"
+
+double pointers_outer(uint64_t rounds);
+extern work_function *const pointers_places[3];
+
+#define PERIOD 1000000u /* ns */
+#define WORK_NS 200000000u
+
+/* ---- samples ---- */
+
+static bool open_sampler(pki_sampler *s)
+{
+    if (pki_sampler_open(s, (uint32_t)syscall(SYS_gettid), PERIOD, 64))
+        return true;
+    print_message("# perf_event_open: %s\n", strerror(errno));
+    return false;
+}
+
+/* The offset in this program's file. */
+static uint64_t offset_of(work_function *function)
+{
+    uint64_t at = (uint64_t)(uintptr_t)function, found = 0;
+    char line[600];
+    FILE *maps = fopen("/proc/self/maps", "re");
+    assert_non_null(maps);
+    while (!found && fgets(line, sizeof line, maps)) {
+        unsigned long long from, until, offset;
+        if (sscanf(line, "%llx-%llx %*s %llx", &from, &until, &offset) == 3 && at >= from &&
+            at < until)
+            found = at - from + offset;
+    }
+    fclose(maps);
+    assert_true(found);
+    return found;
+}
+
+typedef struct seen {
+    unsigned all, leaf, middle, outer; /* samples; in leaf; called by middle; that by outer */
+    unsigned known;                    /* of leaf, those whose function the tables tell */
+} seen;
+
+static uint64_t begins[3]; /* the offsets of the functions that work, innermost first */
+
+/* In it, and in none of the others. */
+static bool is_within(const pki_place *p, unsigned which)
+{
+    uint64_t next = begins[which] + 300;
+    for (unsigned i = 0; i < 3; i++)
+        next = begins[i] > begins[which] ? PKI_MIN(next, begins[i]) : next;
+    return p->number && p->offset >= begins[which] && p->offset < next;
+}
+
+static void add(seen *to, const pki_stack_sample *s)
+{
+    bool leaf = s->count && !s->kernel && is_within(&s->places[0], 0);
+    bool middle = leaf && s->count > 1 && is_within(&s->places[1], 1);
+    to->all++;
+    to->leaf += leaf;
+    to->known += leaf && s->places[0].function == begins[0];
+    to->middle += middle;
+    to->outer += middle && s->count > 2 && is_within(&s->places[2], 2);
+}
+
+static void work_and_see(work_function *work, work_function *const places[3], seen *out)
+{
+    static pki_stack_sample one;
+    pki_sampler s;
+    *out = (seen){0};
+    for (unsigned i = 0; i < 3; i++)
+        begins[i] = offset_of(places[i]);
+    if (!open_sampler(&s))
+        skip();
+    uint64_t until = pki_read_clock(CLOCK_THREAD_CPUTIME_ID) + WORK_NS;
+    while (pki_read_clock(CLOCK_THREAD_CPUTIME_ID) < until) {
+        work(2000000);
+        while (pki_sampler_next(&s, &one))
+            add(out, &one);
+    }
+    pki_sampler_close(&s);
+    pki_code_forget();
+    print_message("# %u samples, %u in leaf, %u from middle, %u from outer\n", out->all, out->leaf,
+                  out->middle, out->outer);
+    assert_true(out->all >= 50);
+    assert_true(out->leaf * 10 >= out->all * 7);
+}
+
+static void by_tables(void **state)
+{
+    seen s;
+    (void)state;
+    work_and_see(tables_outer, tables_places, &s);
+    if (!PKI_FRAMES_MASK)
+        skip();
+    assert_int_equal(s.known, s.leaf);
+    assert_true(s.middle * 100 >= s.leaf * 95);
+    assert_true(s.outer * 100 >= s.leaf * 95);
+}
+
+/* Who has called a function that has not set up its own yet, and a leaf's, may be missing. */
+static void by_frame_pointers(void **state)
+{
+    seen s;
+    (void)state;
+    work_and_see(pointers_outer, pointers_places, &s);
+    assert_int_equal(s.known, 0);
+    assert_true(s.middle * 100 >= s.leaf * 90);
+    assert_true(s.outer * 100 >= s.leaf * 90);
+}
+
+/* Of 200 ms there is a sample in each, as many as the thread has had of a processor. */
+static void as_many_as_it_ran(void **state)
+{
+    static pki_stack_sample one;
+    pki_sampler s;
+    unsigned count = 0;
+    (void)state;
+    if (!open_sampler(&s))
+        skip();
+    uint64_t from = pki_read_clock(CLOCK_THREAD_CPUTIME_ID), last = 0;
+    while (pki_read_clock(CLOCK_THREAD_CPUTIME_ID) < from + WORK_NS) {
+        tables_outer(1000000);
+        for (; pki_sampler_next(&s, &one); count++) {
+            assert_true(one.at >= last);
+            last = one.at;
+        }
+    }
+    uint64_t took = pki_read_clock(CLOCK_THREAD_CPUTIME_ID) - from;
+    count += (unsigned)pki_sampler_missing(&s);
+    pki_sampler_close(&s);
+    pki_code_forget();
+    print_message("# %u samples in %llu us\n", count, (unsigned long long)(took / 1000));
+    if (!s.lost)
+        assert_true((uint64_t)count * PERIOD * 10 >= took * 8);
+    assert_true((uint64_t)count * PERIOD <= took * 11 / 10 + 2 * PERIOD);
+}
+
+/* ---- tables that are damaged, or not there ---- */
+
+static bool read_nothing(void *user, uint64_t at, void *to, size_t bytes)
+{
+    (void)user, (void)at, (void)to, (void)bytes;
+    return false;
+}
+
+static void nothing_to_read(void **state)
+{
+    pki_frame_row row;
+    pki_registers r = {.known = (UINT64_C(1) << PKI_FRAMES_REGISTERS) - 1};
+    (void)state;
+    assert_false(pki_frame_row_find(read_nothing, NULL, 4096, 8192, &row));
+    assert_false(pki_frame_leave(NULL, read_nothing, NULL, &r));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_tables),
+        cmocka_unit_test(by_frame_pointers),
+        cmocka_unit_test(as_many_as_it_ran),
+        cmocka_unit_test(nothing_to_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
