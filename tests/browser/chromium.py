@@ -41,6 +41,7 @@ def command(profile):
         raise Absent("Chromium is not installed (chromium-headless-shell)")
     return [path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
             "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            "--disable-site-isolation-trials", "--renderer-process-limit=1",
             "--force-color-profile=srgb", "--font-render-hinting=none", "--remote-debugging-pipe",
             f"--user-data-dir={profile}", "about:blank"]
 

@@ -287,6 +287,11 @@ END
     meson setup made consumer --wrap-mode=forcefallback --buildtype=plain --prefix="$folder/prefix" \
         -Dperfkit:mpi=disabled -Dperfkit:nccl=disabled >log 2>&1 ||
         { cat log; return 1; }
+    # The command is the same program anywhere, and the services the same objects: here it is enough that each of its parts
+    # finds what it includes, and that programs get the libraries.
+    ninja -C made $(ninja -C made -t targets all | sed -n 's/^\(.*perfkit\/tools\/[^:]*\.o\): .*/\1/p' |
+        awk '{ part = $0; sub("/[^/]*$", "", part); if (!seen[part]++) print }') >log 2>&1 || { cat log; return 1; }
+    meson configure made -Dperfkit:{tools=false,tests=false,services=,cuda=disabled,cupti=disabled,nvtx=disabled}
     meson compile -C made >log 2>&1 || { cat log; return 1; }
     for kind in static shared default; do
         "made/with-$kind"
@@ -295,7 +300,7 @@ END
     readelf -d made/with-shared | grep 'NEEDED.*libpk\.so\.'
     readelf -d made/with-static made/with-default | none 'NEEDED.*libpk'
     meson install -C made --quiet
-    prefix/bin/pk --version
+    [ -s prefix/lib/libpk.a ]
     ninja -C made uninstall >log 2>&1 || { cat log; return 1; }
     [ ! -e prefix ] || find prefix ! -type d | none .
 }
