@@ -23,7 +23,9 @@
  *          meanwhile, when a thread fills a quarter of its ring, and every 10 ms with CUDA or NCCL
  *          in use; and a second one, which wakes every 100 ms, where GPUs are monitored through
  *          NVML; hang_seconds adds one that wakes twice a second. pk_flush and pk_stop wait for the
- *          disk.
+ *          disk, and for a GPU driver's call that does not come back 5 s: then they go on without
+ *          it, pk_backend_status and the report say what is left out, and no session has that
+ *          backend before the call has come back.
  * Stack:   pk_start, pk_flush and pk_stop need 64 KiB at most, plus what a log function needs. The
  *          calls that record fit PTHREAD_STACK_MIN.
  * Signals: not for handlers, except that a handler may call exit(). A call made by a handler that

@@ -29,6 +29,11 @@ uint32_t pki_track_beside(uint32_t tid);
 /* tid of a track of the process that is no thread's; n < 2^22, anybody's choice. */
 uint32_t pki_track_apart(uint32_t n);
 
+/* What is handed over by who asks: the drain lock. False, and it is not taken: the session has gone
+ * on without this thread, and wants nothing of it any more. */
+bool pki_activity_lock(void);
+void pki_activity_unlock(void);
+
 void pki_activity_add(const pki_activity *activity);
 
 /* To the history, and to the trace if there it is to be: into no figures. */
@@ -69,7 +74,8 @@ void pki_activity_counter(pk_counter *counter, double value);
 /* The same, for a moment of the last seconds, in ns since the session started. */
 void pki_activity_counter_at(pk_counter *counter, double value, uint64_t ns);
 
-/* Nanoseconds since the session started; 0 for what was before. */
+/* Nanoseconds since the session started; 0 for what was before. Any thread, also when it is over.
+ */
 uint64_t pki_activity_ns(uint64_t monotonic_ns);
 uint64_t pki_activity_ns_of_ticks(uint64_t ticks);
 

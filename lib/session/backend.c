@@ -1,6 +1,7 @@
 #include "session/backend.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,6 +165,22 @@ static void measure(const pki_activity *a)
     pki_fold_unlock();
 }
 
+static _Thread_local const bool *left_behind; /* of a thread that asks, under the drain lock */
+
+bool pki_activity_lock(void)
+{
+    pthread_mutex_lock(&pki_drain_lock);
+    if (!left_behind || !*left_behind)
+        return true;
+    pthread_mutex_unlock(&pki_drain_lock);
+    return false;
+}
+
+void pki_activity_unlock(void)
+{
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
 void pki_activity_add(const pki_activity *a)
 {
     pki_session *s = &pki_the_session;
@@ -303,10 +320,17 @@ void pki_activity_measures(uint64_t ns, bool on)
 
 /* ---- time ---- */
 
+static uint64_t origin; /* CLOCK_MONOTONIC, ns, as the session started */
+
+static pk_status learn_origin(pki_session *s)
+{
+    pki_store(&origin, s->arena->header->clock.origin_ns);
+    return PK_OK;
+}
+
 uint64_t pki_activity_ns(uint64_t monotonic_ns)
 {
-    uint64_t origin = pki_the_session.arena->header->clock.origin_ns;
-    return pki_saturating_sub(monotonic_ns, origin);
+    return pki_saturating_sub(monotonic_ns, pki_load(&origin));
 }
 
 uint64_t pki_activity_ns_of_ticks(uint64_t ticks)
@@ -329,6 +353,7 @@ static void start(pki_session *s)
 const pki_service pki_service_activity = {
     .name = "activity",
     .reset = pki_activity_reset,
+    .open = learn_origin,
     .start = start,
     .after_fork = after_fork,
 };
@@ -386,6 +411,137 @@ static bool is_requested(const pki_backend *b, const pki_config *config)
            b->requested(config);
 }
 
+/* ---- who asks, and does not come back ---- */
+
+#define LONG_NS 1000000000u /* for a call */
+
+static bool away[PKI_COUNT_OF(pki_backends)]; /* in use by a thread that is left behind */
+static size_t asked; /* its place in the table, and one; 0: none. By who asks */
+static uint64_t asked_ns;
+static double patience; /* s, of who has left it behind */
+
+/* Under `lock`: what the status has to say of that. */
+static enum { NOTHING, STUCK, UNASKED, REFUSED } asking[PKI_COUNT_OF(pki_backends)];
+static size_t stuck; /* its place in the table */
+
+static bool is_away(size_t i)
+{
+    return pki_load_acquire(&away[i]); /* pairs with the release in pki_backends_come_back */
+}
+
+static bool is_asked(size_t i)
+{
+    return pki_backends[i]->ask || pki_backends[i]->flush;
+}
+
+/* By who is left behind the libraries are given back, which the session has done with. */
+static bool may_be_asked(size_t i)
+{
+    /* Pairs with the release in pki_backends_start. */
+    return left_behind && pki_load(&away[i]) ? true : pki_load_acquire(&live[i]);
+}
+
+static void begin_asking(size_t i)
+{
+    pki_store(&asked_ns, pki_monotonic_ns());
+    pki_store(&asked, i + 1);
+}
+
+/* A new session has nothing to say of what the one before has left out. */
+static void forget_asking(size_t i)
+{
+    asking[i] = in_use[i] && is_away(i) ? REFUSED : NOTHING;
+}
+
+void pki_backends_flush(pki_flush why)
+{
+    for (size_t i = 0; i < pki_backend_count; i++)
+        if (may_be_asked(i) && pki_backends[i]->flush) {
+            begin_asking(i);
+            pki_backends[i]->flush(why);
+        }
+    pki_store(&asked, (size_t)0);
+}
+
+void pki_backends_ask(pki_flush why)
+{
+    if (!left_behind && !pki_backends_asking())
+        return; /* the lock may be with who is left behind */
+    pthread_mutex_lock(&pki_asking_lock);
+    for (size_t i = 0; i < pki_backend_count; i++)
+        if (may_be_asked(i) && pki_backends[i]->ask) {
+            begin_asking(i);
+            pki_backends[i]->ask(why);
+        }
+    pki_store(&asked, (size_t)0);
+    pthread_mutex_unlock(&pki_asking_lock);
+}
+
+void pki_backends_asked_by(const bool *left)
+{
+    left_behind = left;
+}
+
+void pki_backends_leave(double seconds)
+{
+    size_t within = pki_load(&asked);
+    pthread_mutex_lock(&lock);
+    patience = seconds;
+    stuck = within ? within - 1 : pki_backend_count;
+    for (size_t i = 0; i < pki_backend_count; i++) {
+        if (!live[i] || !is_asked(i))
+            continue;
+        asking[i] = i == stuck ? STUCK : UNASKED;
+        pki_store(&away[i], true);
+        if (pki_backends[i]->leave)
+            pki_backends[i]->leave();
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void pki_backends_come_back(void)
+{
+    left_behind = NULL;
+    for (size_t i = 0; i < pki_backend_count; i++)
+        pki_store_release(&away[i], false); /* pairs with the acquire in is_away */
+}
+
+static bool is_long_asked(size_t i)
+{
+    return pki_load(&live[i]) && pki_load(&asked) == i + 1 &&
+           pki_monotonic_ns() - pki_load(&asked_ns) > LONG_NS;
+}
+
+/* Under `lock`. False: nothing stands in the way of asking the backend itself. */
+static bool describe_asking(size_t i, pk_backend_info *info)
+{
+    if (asking[i] == STUCK)
+        snprintf(
+            info->reason, sizeof info->reason,
+            "a call of its library has not come back, for %g s of pk_stop: what it had not told "
+            "by then is left out",
+            patience);
+    else if (asking[i] == UNASKED)
+        snprintf(info->reason, sizeof info->reason,
+                 "not asked any more, as a call for %s has not come back for %g s of pk_stop: what "
+                 "it had not told by then is left out",
+                 stuck < pki_backend_count ? pki_backends[stuck]->name : "another backend",
+                 patience);
+    else if (asking[i] == REFUSED)
+        snprintf(info->reason, sizeof info->reason,
+                 "off: a call that an earlier session made has not come back yet");
+    else if (is_long_asked(i))
+        snprintf(info->reason, sizeof info->reason,
+                 "a call of its library has not come back for %.0f s",
+                 (double)(pki_monotonic_ns() - pki_load(&asked_ns)) / 1e9);
+    else
+        return false;
+    info->live = asking[i] != REFUSED;
+    return true;
+}
+
+/* ---- from start to stop ---- */
+
 /* Those who asked for it hear of regions from here on. */
 static void open_mirrors(void)
 {
@@ -405,6 +561,8 @@ static void remember(const pki_config *config)
     any_session = true;
     for (size_t i = 0; i < pki_backend_count; i++)
         in_use[i] = is_requested(pki_backends[i], config);
+    for (size_t i = 0; i < pki_backend_count; i++)
+        forget_asking(i);
     pthread_mutex_unlock(&lock);
 }
 
@@ -420,33 +578,15 @@ void pki_backends_start(const pki_config *config)
     remember(config);
     pki_store(&stopped_cpu, 0);
     for (size_t i = 0; i < pki_backend_count; i++)
-        pki_store_release(&live[i],
-                          in_use[i] && pki_backends[i]->start && pki_backends[i]->start(config));
+        pki_store_release(&live[i], in_use[i] && !is_away(i) && pki_backends[i]->start &&
+                                        pki_backends[i]->start(config));
     open_mirrors();
-}
-
-void pki_backends_flush(pki_flush why)
-{
-    for (size_t i = 0; i < pki_backend_count; i++)
-        if (pki_load_acquire(&live[i]) && /* pairs with the release in pki_backends_start */
-            pki_backends[i]->flush)
-            pki_backends[i]->flush(why);
-}
-
-void pki_backends_ask(void)
-{
-    pthread_mutex_lock(&pki_asking_lock);
-    for (size_t i = 0; i < pki_backend_count; i++)
-        if (pki_load_acquire(&live[i]) && /* pairs with the release in pki_backends_start */
-            pki_backends[i]->ask)
-            pki_backends[i]->ask();
-    pthread_mutex_unlock(&pki_asking_lock);
 }
 
 bool pki_backends_asking(void)
 {
     for (size_t i = 0; i < pki_backend_count; i++)
-        if (pki_load(&live[i]) && (pki_backends[i]->ask || pki_backends[i]->flush))
+        if (pki_load(&live[i]) && is_asked(i))
             return true;
     return false;
 }
@@ -492,11 +632,9 @@ uint64_t pki_backends_cpu(void)
 void pki_backends_halt(void)
 {
     pki_mirrors_close();
-    pthread_mutex_lock(&pki_asking_lock);
     for (size_t i = 0; i < pki_backend_count; i++)
         if (live[i] && pki_backends[i]->halt)
             pki_backends[i]->halt();
-    pthread_mutex_unlock(&pki_asking_lock);
 }
 
 void pki_backends_stop(void)
@@ -514,8 +652,11 @@ void pki_backends_after_fork(void)
     pthread_mutex_init(&lock, NULL);
     pthread_mutex_init(&pki_asking_lock, NULL);
     any_session = false;
+    left_behind = NULL;
+    asked = 0;
     for (size_t i = 0; i < pki_backend_count; i++) {
-        live[i] = false;
+        live[i] = away[i] = false;
+        asking[i] = NOTHING;
         if (pki_backends[i]->after_fork)
             pki_backends[i]->after_fork();
     }
@@ -542,8 +683,9 @@ pk_status(pk_backend_status)(const char *name, pk_backend_info *info)
     memset(&full, 0, sizeof full);
     pthread_mutex_lock(&lock);
     bool wanted = in_use[i] || pki_backend_wanted(pki_backends[i], wanted_list), any = any_session;
+    bool told = describe_asking(i, &full);
     pthread_mutex_unlock(&lock);
-    if (wanted || !any) /* a session without a backend leaves its library alone */
+    if (!told && (wanted || !any)) /* a session without a backend leaves its library alone */
         pki_backends[i]->probe(&full);
     full.size = info->size;
     if (!full.reason[0] && !wanted)

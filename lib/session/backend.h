@@ -17,15 +17,16 @@
  * the library could want: the place for calls that wait for the library's own threads; from several
  * threads at once; optional ask         behind flush, by one thread at a time, without the drain
  * lock, for which recording threads' data waits: the place for calls that may take long, as any of
- * a driver's may. What it hands over it does under the drain lock, which it takes for that alone;
- * optional collect     once in each of the collector's rounds, on its thread or on one that called
- *                 pk_flush, under the drain lock: no call that may wait; optional
- *     cpu         what threads of its own have taken of the processors, ns; under the drain lock;
- *                 optional
- *     halt        the session stops: what has to be asked for before stop, as in ask; threads of
- * its own end; optional stop        before the last round, under the drain lock; everything
- * recorded has to be in the rings or handed over (lib/session/activity.h) when it returns
- *     after_fork  in the child: forget everything, free nothing, call no library; optional
+ * a driver's may. What it hands over it does within pki_activity_lock, which it takes for that
+ * alone; optional collect     once in each of the collector's rounds, on its thread or on one that
+ * called pk_flush, under the drain lock: no call that may wait; optional cpu         what threads
+ * of its own have taken of the processors, ns; under the drain lock; optional halt        the
+ * session stops: nothing more is begun; threads of its own end, which are waited for a second at
+ * most; the last flush and ask follow; optional leave       who asks has not come back from a call:
+ * what its library still gives is not taken any more; under the drain lock; optional stop before
+ * the last round, under the drain lock, whether or not who asks has come back; everything recorded
+ * has to be in the rings or handed over (lib/session/activity.h) when it returns after_fork  in the
+ * child: forget everything, free nothing, call no library; optional
  */
 #pragma once
 
@@ -52,10 +53,11 @@ typedef struct pki_backend {
     pki_mirror *mirror;
     bool (*requested)(const pki_config *config);
     void (*flush)(pki_flush why);
-    void (*ask)(void);
+    void (*ask)(pki_flush why);
     void (*collect)(void);
     uint64_t (*cpu)(void);
     void (*halt)(void);
+    void (*leave)(void);
     void (*stop)(void);
     void (*after_fork)(void);
 } pki_backend;
@@ -72,13 +74,23 @@ void pki_backends_start(const pki_config *config);
 void pki_backends_flush(pki_flush why);
 /* Who asks drivers, which may take their time, has this lock, before the drain lock. */
 extern pthread_mutex_t pki_asking_lock;
-void pki_backends_ask(void);
+void pki_backends_ask(pki_flush why);
 void pki_backends_collect(void);
 bool pki_backends_asking(void);     /* does any have something to be asked, or flushed? */
 bool pki_backends_collecting(void); /* does any have something to be collected, now or later? */
 /* Does any, but for this one (NULL: none is left out)? */
 bool pki_backends_tell_of_devices(const pki_backend *but);
 uint64_t pki_backends_cpu(void); /* of the running or the last session */
-void pki_backends_halt(void);    /* then, under the drain lock: */
+void pki_backends_halt(void);    /* then the last flush and ask, and under the drain lock: */
 void pki_backends_stop(void);
+
+/* The thread that asks has not come back from a call within so many seconds, and the session goes
+ * on without it: the backends say so, and none of those that are asked is used by another session
+ * before it has come back. Under the drain lock. */
+void pki_backends_leave(double seconds);
+
+/* By the thread that asks: whether it is left behind, which pki_activity_lock reads under the drain
+ * lock; then its flush and ask give the libraries back, and hand over nothing. And: it ends. */
+void pki_backends_asked_by(const bool *left);
+void pki_backends_come_back(void);
 void pki_backends_after_fork(void);

@@ -588,9 +588,13 @@ static void last_rounds(pki_session *s)
 {
     uint64_t now = pki_ticks(s->config.monotonic), before = pki_toll_begin();
     pki_services_each(halt, (s));
-    pki_asker_stop(s);
-    pki_backends_flush(PKI_FLUSH_LAST);
     pki_backends_halt();
+    if (!pki_asker_do(s, PKI_FLUSH_LAST))
+        pki_log(PK_LOG_WARNING,
+                "a call of a driver's has not come back for %g s of pk_stop: the report says for "
+                "which backend, and what it had not told by then is left out",
+                (double)pki_asker_patience_ns / 1e9);
+    pki_asker_stop(s);
     pthread_mutex_lock(&pki_drain_lock);
     pki_backends_stop();
     pki_services_each(close, (s));
@@ -786,8 +790,9 @@ static pk_status not_open(void)
 static pk_status flush(pki_session *s)
 {
     uint64_t before = pki_toll_begin();
-    pki_backends_flush(PKI_FLUSH_NOW);
-    pki_backends_ask();
+    if (!pki_asker_do(s, PKI_FLUSH_NOW))
+        pki_log(PK_LOG_WARNING,
+                "a call of a driver's has not come back: what devices did since is not flushed");
     pthread_mutex_lock(&pki_drain_lock);
     pki_backends_collect();
     pki_drain_round(s, true);

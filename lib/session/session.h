@@ -79,10 +79,9 @@ typedef struct pki_session {
     uint64_t arena_checked;
 
     /* the asker (session/collector/collect.h) */
-    pthread_t asker;
-    bool asker_runs;
-    bool asking;        /* it does, or did, so the collector does not */
-    uint64_t asked_cpu; /* that it has taken, ns */
+    struct pki_asker *asker; /* NULL: it does not run (any more) */
+    bool asking;             /* it does, or did, so the collector does not */
+    uint64_t asked_cpu;      /* that it has taken, ns, once it does not run any more */
 } pki_session;
 
 extern pki_session pki_the_session;

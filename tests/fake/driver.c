@@ -18,6 +18,7 @@ struct fake fake = {.lock = PTHREAD_MUTEX_INITIALIZER,
                     .base_device = 1e9};
 _Thread_local context *fake_current;
 void (*fake_on_query)(CUresult answer);
+void (*fake_on_call)(fake_call call);
 
 static _Thread_local context *pushed[8];
 static _Thread_local unsigned push_depth;
@@ -26,6 +27,9 @@ static _Thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 CUresult fake_enter(fake_call call)
 {
+    void (*told)(fake_call) = __atomic_load_n(&fake_on_call, __ATOMIC_ACQUIRE);
+    if (told)
+        told(call);
     pthread_mutex_lock(&fake.lock);
     fake_go_on();
     fake.counts[call]++;

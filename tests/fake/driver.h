@@ -103,6 +103,7 @@ typedef struct fake_cuda_script {
     unsigned (*calls)(fake_call call);
     void (*count_anew)(void);
     void (*on_query)(void (*told)(CUresult answer)); /* of each cuEventQuery, by who asks */
+    void (*on_call)(void (*told)(fake_call call));   /* before each, by who makes it */
     /* The call fails so many times, after so many that do not. */
     void (*let_fail)(fake_call call, unsigned after, unsigned times, CUresult code);
 

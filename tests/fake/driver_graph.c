@@ -635,6 +635,11 @@ static void on_query(void (*told)(CUresult answer))
     __atomic_store_n(&fake_on_query, told, __ATOMIC_RELEASE);
 }
 
+static void on_call(void (*told)(fake_call call))
+{
+    __atomic_store_n(&fake_on_call, told, __ATOMIC_RELEASE);
+}
+
 extern const fake_cuda_script fake_cuda_script_table __asm__(FAKE_CUDA_SCRIPT);
 const fake_cuda_script fake_cuda_script_table = {
     .reset = reset,
@@ -655,6 +660,7 @@ const fake_cuda_script fake_cuda_script_table = {
     .calls = calls,
     .count_anew = count_anew,
     .on_query = on_query,
+    .on_call = on_call,
     .let_fail = let_fail,
     .stamps = stamps,
     .device_ns = device_ns,

@@ -140,6 +140,7 @@ extern _Thread_local context *fake_current;
 /* Told of what is allocated and freed, of the host too. */
 extern void (*fake_on_memory)(uint64_t address, size_t bytes, bool frees, bool pinned);
 extern void (*fake_on_query)(CUresult answer); /* told of each cuEventQuery, without the lock */
+extern void (*fake_on_call)(fake_call call);   /* told before each call, likewise */
 
 /* Zeroed memory that stays: whoever uses a handle for too long is told so, and does not crash.
  * Under the lock. */

@@ -22,7 +22,7 @@ static inline void kit_round(void)
     pki_session *s = &pki_the_session;
     if (!s->open)
         return;
-    pki_backends_ask();
+    pki_backends_ask(PKI_FLUSH_ROUND);
     pthread_mutex_lock(&pki_drain_lock);
     pki_collect_check_clock(s, false);
     pki_backends_collect();

@@ -40,6 +40,9 @@ static void probe(pk_backend_info *info)
 
 static void foresee(void)
 {
+    pthread_mutex_lock(&pki_drain_lock);
+    memset(&final, 0, sizeof final); /* whether or not it is there in this session */
+    pthread_mutex_unlock(&pki_drain_lock);
     pki_cuda_find();
 }
 
@@ -51,7 +54,6 @@ static bool start(const pki_config *config)
     pki_cuda_forget_reason();
     pki_cuda_capture_want(config->gpu_graphs);
     started_once = true;
-    memset(&final, 0, sizeof final);
     if (!usable)
         return false;
     pki_store(&pki_cuda_refused_begun, (uint64_t)0);
@@ -67,21 +69,24 @@ static bool start(const pki_config *config)
 
 extern const pki_backend pki_backend_cuda;
 
-static void ask(void)
-{
-    uint64_t now = pki_activity_ns(pki_monotonic_ns());
-    if (pki_cuda_known() == PKI_CUDA_LIVE)
-        pki_cuda_harvest();
-    else if (!pki_backends_tell_of_devices(&pki_backend_cuda))
-        pki_cuda_harvest_nothing(now); /* nobody had begun a span until then */
-}
-
 static void wait_for_the_rest(void)
 {
     uint64_t from = pki_monotonic_ns();
     const struct timespec pause = {0, STOP_LOOKS_NS};
     while (pki_cuda_harvest() && pki_monotonic_ns() - from < STOP_WAITS_NS)
         nanosleep(&pause, NULL);
+    pki_cuda_harvest_discard();
+}
+
+static void ask(pki_flush why)
+{
+    uint64_t now = pki_activity_ns(pki_monotonic_ns());
+    if (pki_cuda_known() == PKI_CUDA_LIVE && why == PKI_FLUSH_LAST)
+        wait_for_the_rest();
+    else if (pki_cuda_known() == PKI_CUDA_LIVE)
+        pki_cuda_harvest();
+    else if (!pki_backends_tell_of_devices(&pki_backend_cuda))
+        pki_cuda_harvest_nothing(now); /* nobody had begun a span until then */
 }
 
 /* What is still open has no end: its begin was counted, and nothing else. */
@@ -97,10 +102,6 @@ static void count_open(pk_gpu_counts *c)
 static void halt(void)
 {
     pki_store(&pk_gpu_gate_, 0u);
-    if (pki_cuda_known() != PKI_CUDA_LIVE)
-        return;
-    wait_for_the_rest();
-    pki_cuda_harvest_discard();
 }
 
 static void stop(void)

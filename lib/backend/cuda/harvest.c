@@ -232,10 +232,11 @@ void pki_cuda_emit_end(pki_cuda_lane *l, uint32_t region, double device)
         .args = &doubt,
         .arg_count = 1,
     };
-    pthread_mutex_lock(&pki_drain_lock);
+    if (!pki_activity_lock())
+        return;
     span.track = track_of(l);
     pki_activity_add(&span);
-    pthread_mutex_unlock(&pki_drain_lock);
+    pki_activity_unlock();
 }
 
 void pki_cuda_emit_operation(pki_cuda_lane *l, uint32_t region, double device,
@@ -243,9 +244,10 @@ void pki_cuda_emit_operation(pki_cuda_lane *l, uint32_t region, double device,
 {
     pki_cuda_read r = pop(l, region);
     uint64_t ended = session_end(l, &r, device);
-    pthread_mutex_lock(&pki_drain_lock);
-    pki_cuda_emit_parts(l, r.start, ended, op, replayed);
-    pthread_mutex_unlock(&pki_drain_lock);
+    if (pki_activity_lock()) {
+        pki_cuda_emit_parts(l, r.start, ended, op, replayed);
+        pki_activity_unlock();
+    }
     if (!replayed)
         pki_cuda_operation_complete(op);
 }
@@ -523,9 +525,10 @@ static void emit_finalised(uint64_t ns)
 {
     if (ns <= DOUBT_NS)
         return;
-    pthread_mutex_lock(&pki_drain_lock);
+    if (!pki_activity_lock())
+        return;
     pki_activity_finalised(PKI_SOURCE_CUDA, ns - DOUBT_NS);
-    pthread_mutex_unlock(&pki_drain_lock);
+    pki_activity_unlock();
 }
 
 static void begin_activities(void)
@@ -533,10 +536,11 @@ static void begin_activities(void)
     static uint32_t begun; /* session */
     if (begun == pki_load(&pki_cuda_session))
         return;
-    pthread_mutex_lock(&pki_drain_lock);
-    pki_activity_begins(PKI_SOURCE_CUDA, 0);
-    pthread_mutex_unlock(&pki_drain_lock);
     begun = pki_load(&pki_cuda_session);
+    if (!pki_activity_lock())
+        return;
+    pki_activity_begins(PKI_SOURCE_CUDA, 0);
+    pki_activity_unlock();
 }
 
 void pki_cuda_harvest_nothing(uint64_t until)

@@ -164,6 +164,7 @@ static uint64_t asked[PKI_CUPTI_BUFFERS_MOST];
 static uint32_t places;  /* behind the last that has ever been used */
 static uint64_t moves;   /* buffers asked for, had or not, and given back */
 static uint64_t foreign; /* given back, and not ours */
+static bool ended;       /* nobody reads them any more */
 
 static pki_cupti_buffer *acquire_free(void)
 {
@@ -222,8 +223,9 @@ static pki_cupti_buffer *make(void)
 void CUPTIAPI pki_cupti_buffer_requested(uint8_t **data, size_t *size, size_t *records_most)
 {
     int saved = errno;
-    pki_cupti_buffer *b = acquire_free();
-    if (!b)
+    bool wanted = !pki_load(&ended);
+    pki_cupti_buffer *b = wanted ? acquire_free() : NULL;
+    if (!b && wanted)
         b = make();
     if (b) /* before it holds anything: see pki_cupti_buffers_oldest */
         pki_store_release(&asked[b->place], PKI_MAX(pki_monotonic_ns() & ~(uint64_t)1, 2u));
@@ -333,6 +335,11 @@ void pki_cupti_buffer_release(pki_cupti_buffer *b)
     memset(b->data, 0, b->valid);
     if (!put_free(b))
         discard(b);
+}
+
+void pki_cupti_buffers_end(bool yes)
+{
+    pki_store(&ended, yes);
 }
 
 uint64_t pki_cupti_buffers_refused(void)

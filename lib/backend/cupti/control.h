@@ -117,6 +117,9 @@ uint64_t pki_cupti_buffers_oldest(void);
 /* That came back and were another tool's, since the process began: they are left alone. */
 uint64_t pki_cupti_buffers_foreign(void);
 
+/* Yes: CUPTI gets no more of them, since nobody would read them. */
+void pki_cupti_buffers_end(bool yes);
+
 /* Requests that got nothing to write into, since the process began. */
 uint64_t pki_cupti_buffers_refused(void);
 

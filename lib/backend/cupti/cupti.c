@@ -61,6 +61,7 @@ static bool start(const pki_config *config)
 {
     bool listed = pki_backend_wanted(&pki_backend_cupti, config->backends);
     forget(config, listed);
+    pki_cupti_buffers_end(false);
     discard_buffers();
     return pki_cupti_switch_start(config, listed);
 }
@@ -161,32 +162,26 @@ static void collect(void)
     read_buffers(false);
 }
 
-static bool has_records(void)
+static bool has_records(bool last)
 {
-    pthread_mutex_lock(&pki_drain_lock);
+    if (!pki_activity_lock())
+        return false;
+    if (last)
+        read_buffers(false);
     bool any = counts.records > 0;
-    pthread_mutex_unlock(&pki_drain_lock);
+    pki_activity_unlock();
     return any;
 }
 
 /* ---- without the drain lock ---- */
 
 /* A killed run's trace has them, too. */
-static void ask(void)
+static void ask(pki_flush why)
 {
-    if (described || !has_records())
+    if (described || !has_records(why == PKI_FLUSH_LAST))
         return;
     pki_cupti_describe_devices();
     described = true;
-}
-
-static void halt(void)
-{
-    pthread_mutex_lock(&pki_drain_lock);
-    read_buffers(true);
-    pthread_mutex_unlock(&pki_drain_lock);
-    if (has_records())
-        pki_cupti_describe_devices();
 }
 
 /* ---- the end ---- */
@@ -213,8 +208,16 @@ static void sum_up(uint64_t dropped, uint64_t refused)
     pki_cupti_switch_over(text);
 }
 
+/* Calls go on being recorded where nobody has come to switch that off. */
+static void leave(void)
+{
+    pki_cupti_buffers_end(true);
+    pki_cupti_attribute_off();
+}
+
 static void stop(void)
 {
+    read_buffers(true);
     uint64_t dropped = pki_cupti_dropped(), refused = pki_cupti_buffers_refused() - refused_before;
     if (pki_cupti_opened() || pki_cupti_memory_opened()) {
         pki_cupti_describe_counts(&counts, dropped, refused);
@@ -264,7 +267,7 @@ const pki_backend pki_backend_cupti = {
     .flush = pki_cupti_switch_flush,
     .ask = ask,
     .collect = collect,
-    .halt = halt,
+    .leave = leave,
     .stop = stop,
     .after_fork = after_fork,
 };

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "session/activity.h"
+#include "session/costs/gpu_memory.h"
 #include "session/session.h"
 #include "session/trace/output.h"
 
@@ -207,18 +208,26 @@ static size_t describe(unsigned ordinal, const pki_driver_device *d, char *out, 
 void pki_cupti_describe_devices(void)
 {
     static char text[DEVICES_MOST * DEVICE_BYTES];
+    uint64_t bytes[DEVICES_MOST] = {0};
     size_t at = 0;
     text[at++] = '[';
     for (unsigned i = 0; i < DEVICES_MOST && i < pki_driver_devices(); i++) {
         pki_driver_device device;
-        if (pki_driver_device_get(i, &device))
-            at += describe(i, &device, text + at, sizeof text - at - 2);
+        if (!pki_driver_device_get(i, &device))
+            continue;
+        at += describe(i, &device, text + at, sizeof text - at - 2);
+        bytes[i] = device.memory_bytes;
     }
     text[at++] = ']';
     text[at] = 0;
-    pthread_mutex_lock(&pki_drain_lock);
+    if (!pki_activity_lock())
+        return;
     pki_tail_set("deviceProperties", text);
-    pthread_mutex_unlock(&pki_drain_lock);
+    for (unsigned i = 0; i < DEVICES_MOST; i++)
+        pki_gpu_memory_total(i, bytes[i]);
+    if (pki_driver_devices() > PKI_GPU_DEVICES)
+        pki_gpu_memory_total(PKI_GPU_DEVICES - 1, 0); /* it has a place with others */
+    pki_activity_unlock();
 }
 
 void pki_cupti_describe_counts(const pki_cupti_counts *c, uint64_t dropped, uint64_t refused)

@@ -178,8 +178,10 @@ unsigned pki_cupti_attribute_memory(CUpti_SubscriberHandle subscriber, bool on)
 
 void pki_cupti_attribute_off(void)
 {
-    if (pki_load(&epoch) & 1)
-        pki_fetch_add(&epoch, 1u);
+    uint32_t now = pki_load(&epoch); /* two may do this, where one has been left behind */
+    if (now & 1)
+        __atomic_compare_exchange_n(&epoch, &now, now + 1, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
 }
 
 void pki_cupti_attribute_after_fork(void)

@@ -410,8 +410,9 @@ bool pki_cupti_is_closed(void)
 
 void pki_cupti_switch_over(const char *why)
 {
-    if (pki_load(&now_in) != FAILED)
-        enter(OVER, why);
+    stage is = pki_load(&now_in);
+    if (is != FAILED) /* one that nobody has closed is still to be closed */
+        enter(is == OPEN || is == QUIET ? is : OVER, why);
 }
 
 static const char *text_of_stage(void)

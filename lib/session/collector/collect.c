@@ -42,11 +42,13 @@ static void pki_toll_of_collector(pki_session *s)
     s->toll.collector = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
+static uint64_t asker_cpu(const pki_session *s);
+
 pki_toll pki_toll_now(const pki_session *s)
 {
     pki_toll now = s->toll;
     now.process = pki_read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->start_cpu;
-    now.backends = pki_backends_cpu() + pki_load(&s->asked_cpu);
+    now.backends = pki_backends_cpu() + asker_cpu(s);
     now.readings = pki_services_spent();
     return now;
 }
@@ -167,6 +169,7 @@ static pthread_cond_t finished;
 static void (*last_job)(pki_session *); /* for the collector; NULL: none, or it is done */
 static uint64_t within; /* the next round's latest beginning, ns from the last one; 0: as usual */
 static bool on;         /* a session can be drained; under the drain lock */
+static pthread_cond_t answered; /* the asker has done as it was told */
 
 /* The rate is learnt in the first second, in steps that each make it ten times better; then once a
  * second. */
@@ -303,10 +306,10 @@ static void set_affinity(const pki_session *s, bool says)
         sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
 }
 
-static void ask(void)
+static void ask(pki_flush why)
 {
-    pki_backends_flush(PKI_FLUSH_ROUND);
-    pki_backends_ask();
+    pki_backends_flush(why);
+    pki_backends_ask(why);
 }
 
 static void *collect(void *session)
@@ -320,7 +323,7 @@ static void *collect(void *session)
     while (sleep_a_round(s)) {
         pki_io_works();
         if (!pki_load(&s->asking))
-            ask();
+            ask(PKI_FLUSH_ROUND);
         pthread_mutex_lock(&pki_drain_lock);
         pki_collect_check_clock(s, false);
         pki_backends_collect();
@@ -338,9 +341,10 @@ static void *collect(void *session)
     return NULL;
 }
 
-static void make_condition(void)
+static void make_conditions(void)
 {
     pki_condition_make(&finished);
+    pki_condition_make(&answered);
 }
 
 static void turn_off(void)
@@ -353,7 +357,7 @@ static void turn_off(void)
 pk_status pki_collect_start(pki_session *s)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_condition);
+    pthread_once(&once, make_conditions);
     s->stopping = false;
     /* Its first round waits: behind it, a collector with much to do leaves the lock to nobody. */
     pthread_mutex_lock(&pki_drain_lock);
@@ -424,47 +428,104 @@ bool pki_collect_finish(pki_session *s, void (*job)(pki_session *), uint64_t pat
 
 /* ---- the asker: one thread that waits for drivers, so that the collector does not ---- */
 
-static pki_bell asker_bell;
-static uint64_t ask_within; /* as within */
-static bool asker_ends;
+typedef struct pki_asker {
+    pki_session *session;
+    pthread_t thread;
+    pki_bell bell;
+    uint64_t within; /* as within */
+    uint64_t cpu;    /* that it has taken, ns */
+    bool left;       /* the session goes on without it; under the drain lock and its own */
+    /* under its own lock */
+    bool ends;
+    pki_flush order;
+    uint32_t ordered, answered; /* how many orders */
+} pki_asker;
+
+static pthread_mutex_t asker_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local pki_asker *myself; /* on its thread */
+uint64_t pki_asker_patience_ns = 5000000000u;
 
 void pki_asker_within(uint64_t ns)
 {
-    uint64_t wanted = pki_load(&ask_within);
-    if (!wanted || ns < wanted)
-        pki_store(&ask_within, ns);
+    if (myself && (!myself->within || ns < myself->within))
+        myself->within = ns;
 }
 
-static uint64_t pause_ns(const pki_session *s)
+static uint64_t asker_cpu(const pki_session *s)
 {
-    uint64_t wanted = __atomic_exchange_n(&ask_within, 0u, __ATOMIC_RELAXED);
-    uint64_t ns = PKI_MIN(device_round_ns(s), (uint64_t)s->config.flush_ms * 1000000);
-    return wanted ? PKI_MIN(ns, wanted) : ns;
+    const pki_asker *a = pki_load_acquire(&s->asker); /* pairs with the release in _start */
+    return a ? pki_load(&a->cpu) : pki_load(&s->asked_cpu);
 }
 
-static void *ask_on(void *session)
+static uint64_t pause_ns(pki_asker *a, uint64_t round_ns)
 {
-    pki_session *s = session;
+    uint64_t wanted = a->within;
+    a->within = 0;
+    return wanted ? PKI_MIN(round_ns, wanted) : round_ns;
+}
+
+/* False: it is to end. */
+static bool take_order(pki_asker *a, pki_flush *why, uint32_t *number)
+{
+    pthread_mutex_lock(&asker_lock);
+    bool go_on = !a->ends;
+    *number = a->ordered;
+    *why = a->answered == a->ordered ? PKI_FLUSH_ROUND : a->order;
+    pthread_mutex_unlock(&asker_lock);
+    return go_on;
+}
+
+/* True: nobody waits for the thread any more. */
+static bool answer(pki_asker *a, uint32_t number)
+{
+    pthread_mutex_lock(&asker_lock);
+    a->answered = number;
+    bool left = a->left;
+    pthread_cond_broadcast(&answered);
+    pthread_mutex_unlock(&asker_lock);
+    return left;
+}
+
+static void *ask_on(void *asker)
+{
+    pki_asker *a = myself = asker;
+    uint64_t round =
+        PKI_MIN(device_round_ns(a->session), (uint64_t)a->session->config.flush_ms * 1000000);
+    pki_flush why = PKI_FLUSH_ROUND;
+    uint32_t number;
+    bool left = false;
     pki_inside_enter();
     prctl(PR_SET_NAME, "pk-asker", 0, 0, 0);
-    set_affinity(s, false);
-    for (;;) {
-        pki_bell_sleep(&asker_bell, pki_monotonic_ns() + pause_ns(s));
-        if (pki_load_acquire(&asker_ends)) /* pairs with the release in pki_asker_stop */
+    set_affinity(a->session, false);
+    pki_backends_asked_by(&a->left);
+    while (why != PKI_FLUSH_LAST) {
+        pki_bell_sleep(&a->bell, pki_monotonic_ns() + pause_ns(a, round));
+        if (!take_order(a, &why, &number))
             return NULL;
-        ask();
-        pki_store(&s->asked_cpu, pki_read_clock(CLOCK_THREAD_CPUTIME_ID));
+        ask(why);
+        pki_store(&a->cpu, pki_read_clock(CLOCK_THREAD_CPUTIME_ID));
+        left = answer(a, number);
     }
+    if (left) {
+        pki_backends_come_back();
+        free(a);
+    }
+    return NULL;
 }
 
 void pki_asker_start(pki_session *s)
 {
-    asker_bell = (pki_bell){0};
-    pki_store(&asker_ends, false);
+    pki_asker *a = s->collecting && pki_backends_asking() ? calloc(1, sizeof *a) : NULL;
+    int error = ENOMEM;
     if (!s->collecting || !pki_backends_asking())
         return;
-    int error = pki_spawn(&s->asker, ask_on, s);
-    s->asker_runs = error == 0;
+    if (a) {
+        a->session = s;
+        error = pki_spawn(&a->thread, ask_on, a);
+    }
+    if (error)
+        free(a);
+    pki_store_release(&s->asker, error ? NULL : a); /* pairs with the acquire in asker_cpu */
     pki_store(&s->asking, error == 0);
     if (error)
         pki_log(
@@ -474,23 +535,71 @@ void pki_asker_start(pki_session *s)
             strerror(error));
 }
 
+/* An order that an earlier one stands before, since who asks has not come back, is not waited for.
+ */
+static bool order(pki_asker *a, pki_flush why)
+{
+    struct timespec until = pki_moment(pki_monotonic_ns() + pki_asker_patience_ns);
+    pthread_mutex_lock(&asker_lock);
+    bool waits = why == PKI_FLUSH_LAST || a->answered == a->ordered;
+    a->order = why;
+    uint32_t number = ++a->ordered;
+    pki_bell_ring(&a->bell);
+    while (waits && a->answered != number)
+        waits = pthread_cond_timedwait(&answered, &asker_lock, &until) == 0;
+    bool done = a->answered == number;
+    pthread_mutex_unlock(&asker_lock);
+    return done;
+}
+
+bool pki_asker_do(pki_session *s, pki_flush why)
+{
+    if (s->asker)
+        return order(s->asker, why);
+    ask(why);
+    return true;
+}
+
+/* Under the drain lock. False: it has come back after all. */
+static bool leave(pki_asker *a)
+{
+    pthread_mutex_lock(&asker_lock);
+    a->left = a->answered != a->ordered;
+    if (a->left)
+        pthread_detach(a->thread);
+    a->ends = !a->left;
+    pthread_mutex_unlock(&asker_lock);
+    if (a->left)
+        pki_backends_leave((double)pki_asker_patience_ns / 1e9);
+    return a->left;
+}
+
 void pki_asker_stop(pki_session *s)
 {
-    if (!s->asker_runs)
+    pki_asker *a = s->asker;
+    if (!a)
         return;
-    s->asker_runs = false;
-    pki_store_release(&asker_ends, true); /* pairs with the acquire in ask_on */
-    pki_bell_ring(&asker_bell);
-    pthread_join(s->asker, NULL);
+    pthread_mutex_lock(&pki_drain_lock);
+    bool left = leave(a);
+    pki_store(&s->asked_cpu, pki_load(&a->cpu));
+    pki_store_release(&s->asker, NULL);
+    pthread_mutex_unlock(&pki_drain_lock);
+    if (left)
+        return;
+    pki_bell_ring(&a->bell);
+    pthread_join(a->thread, NULL);
+    free(a);
 }
 
 void pki_collect_after_fork(void)
 {
+    static void *volatile parents __attribute__((unused)); /* neither freed nor lost */
     pthread_mutex_init(&wake_lock, NULL);
-    make_condition();
+    pthread_mutex_init(&asker_lock, NULL);
+    make_conditions();
     pki_collector_bell = (pki_bell){0};
     on = false;
     last_job = NULL;
-    asker_bell = (pki_bell){0};
-    ask_within = 0;
+    parents = pki_the_session.asker;
+    myself = NULL;
 }

@@ -2,6 +2,7 @@
  * takes */
 #pragma once
 
+#include "session/backend.h"
 #include "session/session.h"
 
 /* ---- what perfkit itself takes of the processors, while the session runs ---- */
@@ -69,8 +70,15 @@ void pki_collect_within(uint64_t ns);
  * collector asks, between its rounds. */
 void pki_asker_start(pki_session *session);
 
-/* Waits until the thread has ended, which may be amid a call of the driver. Before the backends
- * halt. */
+/* Has the thread flush the backends and ask them, for pk_flush or as the last thing that it does,
+ * and waits for that, but not for ever: a call of a driver's in trouble never comes back. Without
+ * the thread it is done here. False: it has not come back, and is still in a call. */
+extern uint64_t pki_asker_patience_ns; /* 5 s; tests have less */
+bool pki_asker_do(pki_session *session, pki_flush why);
+
+/* Behind the last: waits until the thread has ended, or goes on without one that has not come back.
+ * That has its memory for itself, hands over nothing more, and if ever it comes back it gives the
+ * libraries back and ends. */
 void pki_asker_stop(pki_session *session);
 
 /* The next time to ask is within so many nanoseconds, once. By who asks. */

@@ -14,6 +14,9 @@ void pki_gpu_memory_do(const pki_gpu_operation *operation);
 void pki_gpu_memory_pool(uint32_t device, uint64_t address, uint64_t size, uint64_t used, bool gone,
                          uint64_t ns);
 
+/* How much the device has. */
+void pki_gpu_memory_total(uint32_t device, uint64_t bytes);
+
 /* All that is known until now has been handed over; so many records were dropped by CUPTI, and so
  * many here, ever. */
 void pki_gpu_memory_complete(uint64_t dropped, uint64_t lost);

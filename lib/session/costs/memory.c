@@ -38,8 +38,7 @@ static struct {
         bool unreported;      /* ...is in no sample yet */
         uint64_t reserved;
     } emitted[PKI_GPU_PLACES];
-    uint64_t totals[PKI_GPU_PLACES];
-    bool asked_total[PKI_GPU_PLACES];
+    uint64_t totals[PKI_GPU_DEVICES]; /* as who asks the driver has told; 0: not known */
 } gpus;
 
 /* A counter's name has to stay: so each place has one. */
@@ -103,22 +102,15 @@ static void follow(uint32_t place, uint64_t ns)
         t->unreported = true;
 }
 
-/* Asked once, where the driver is in use anyway. */
-static void learn_total(uint32_t place)
+void pki_gpu_memory_total(uint32_t device, uint64_t bytes)
 {
-    pki_driver_device device;
-    if (gpus.asked_total[place] || place == PKI_GPU_HOST)
-        return;
-    gpus.asked_total[place] = true;
-    bool of_others = place == PKI_GPU_DEVICES - 1 && pki_driver_devices() > PKI_GPU_DEVICES;
-    if (!of_others && place < pki_driver_devices() && pki_driver_device_get(place, &device))
-        gpus.totals[place] = device.memory_bytes;
+    if (gpus.wanted && device < PKI_GPU_DEVICES)
+        gpus.totals[device] = bytes;
 }
 
 void pki_gpu_memory_do(const pki_gpu_operation *o)
 {
     uint32_t place = pki_gpu_account_do(&gpus.account, o);
-    learn_total(place);
     follow(place, o->ns);
 }
 

@@ -68,6 +68,11 @@ void pki_gpu_memory_pool(uint32_t device, uint64_t address, uint64_t size, uint6
     (void)device, (void)address, (void)size, (void)used, (void)gone, (void)ns;
 }
 
+void pki_gpu_memory_total(uint32_t device, uint64_t bytes)
+{
+    (void)device, (void)bytes;
+}
+
 void pki_gpu_memory_complete(uint64_t dropped, uint64_t lost)
 {
     (void)dropped, (void)lost;
