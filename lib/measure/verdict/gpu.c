@@ -8,7 +8,7 @@
 /* ---- a GPU told of an error ---- */
 
 /* Of the worst of its XIDs nothing is known but the number: the first one is named. */
-bool pki_verdict_gpu_error(pki_summary *s, pki_sentence *words)
+static bool gpu_error(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_event_row *first = NULL;
     uint64_t all = 0;
@@ -32,7 +32,7 @@ bool pki_verdict_gpu_error(pki_summary *s, pki_sentence *words)
 #define HELD_STEPS 10 /* at least so many of both sorts */
 #define HELD_SLOWER 1.05
 
-bool pki_verdict_gpu_throttled(pki_summary *s, pki_sentence *words)
+static bool gpu_throttled(pki_summary *s, pki_sentence *words)
 {
     const pki_energy_summary *e = &s->energy;
     if (e->held_steps < HELD_STEPS || e->free_steps < HELD_STEPS)
@@ -84,7 +84,7 @@ static const pki_memory_region *growing(const pki_gpu_memory_summary *m,
     return most;
 }
 
-bool pki_verdict_gpu_leak(pki_summary *s, pki_sentence *words)
+static bool gpu_leak(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_memory_place *p = NULL;
     const pki_memory_region *r = growing(&s->gpu_memory, &p);
@@ -109,7 +109,7 @@ static double share_of(const pki_gpu_memory_place *p)
     return p->total ? (double)most_used(p) / (double)p->total : 0;
 }
 
-bool pki_verdict_gpu_near_limit(pki_summary *s, pki_sentence *words)
+static bool gpu_near_limit(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_memory_summary *m = &s->gpu_memory;
     const pki_gpu_memory_place *p = NULL;
@@ -134,7 +134,7 @@ bool pki_verdict_gpu_near_limit(pki_summary *s, pki_sentence *words)
                                     PKI_NEAR_LIMIT);
 }
 
-bool pki_verdict_gpu_allocates(pki_summary *s, pki_sentence *words)
+static bool gpu_allocates(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_memory_summary *m = &s->gpu_memory;
     const pki_gpu_memory_place *p = NULL;
@@ -260,7 +260,7 @@ static void add_slowest_collective(pki_sentence *words, const pki_summary *s)
     pki_sentence_add(words, ", took %s.", TIME((double)slow->duration));
 }
 
-bool pki_verdict_comm_exposed(pki_summary *s, pki_sentence *words)
+static bool comm_exposed(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = most_exposed(s);
     double share = gpu ? gpu_share_of(gpu, PKI_GPU_COMM_EXPOSED) : 0;
@@ -283,7 +283,7 @@ bool pki_verdict_comm_exposed(pki_summary *s, pki_sentence *words)
 
 /* ---- why it is idle ---- */
 
-bool pki_verdict_launch_bound(pki_summary *s, pki_sentence *words)
+static bool launch_bound(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = measured(s);
     double share = gpu ? gpu_share_of(gpu, PKI_GPU_LAUNCH_GAPS) : 0;
@@ -314,7 +314,7 @@ static void add_direction(pki_sentence *words, const pki_gpu_row *gpu, enum pki_
                      pki_figure_scaled(bytes->sum / (ns->sum / 1e9), "B/s").text);
 }
 
-bool pki_verdict_copy_bound(pki_summary *s, pki_sentence *words)
+static bool copy_bound(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = measured(s);
     double share = gpu ? gpu_share_of(gpu, PKI_GPU_COPY_ALONE) : 0;
@@ -334,7 +334,7 @@ bool pki_verdict_copy_bound(pki_summary *s, pki_sentence *words)
     return pki_verdict_add_sentence(words, s, "copy-bound", PKI_WARN, share, PKI_COPY_SHARE);
 }
 
-bool pki_verdict_sync_bound(pki_summary *s, pki_sentence *words)
+static bool sync_bound(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = measured(s);
     double share = gpu ? gpu_share_of(gpu, PKI_GPU_SYNC_GAPS) : 0;
@@ -381,7 +381,7 @@ static bool add_idle(pki_summary *s, const pki_gpu_row *gpu, double share, pki_s
     return pki_verdict_add_sentence(words, s, "gpu-idle", severity, share, PKI_GPU_IDLE_SHARE);
 }
 
-bool pki_verdict_gpu_idle(pki_summary *s, pki_sentence *words)
+static bool gpu_idle(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = judged(s);
     double share = gpu ? gpu_share_of(gpu, PKI_GPU_IDLE) : 0;
@@ -443,3 +443,21 @@ bool pki_verdict_gpu_bound(pki_summary *s, pki_sentence *words)
     }
     return pki_verdict_add_sentence(words, s, "gpu-bound", PKI_GOOD, share, PKI_GPU_BUSY_SHARE);
 }
+
+const pki_rule_row pki_gpu_step_rules[] = {
+    {.say = comm_exposed, .yielding = PKI_YIELDS_SHARE},
+    {.say = launch_bound, .yielding = PKI_YIELDS_SHARE},
+    {.say = copy_bound, .yielding = PKI_STANDS},
+    {.say = sync_bound, .yielding = PKI_YIELDS_SHARE},
+    {.say = gpu_idle, .yielding = PKI_YIELDS_SHARE},
+    {.say = gpu_error, .yielding = PKI_STANDS},
+    {.say = gpu_throttled, .yielding = PKI_STANDS},
+    {0},
+};
+
+const pki_rule_row pki_gpu_memory_rules[] = {
+    {.say = gpu_leak, .yielding = PKI_STANDS},
+    {.say = gpu_near_limit, .yielding = PKI_STANDS},
+    {.say = gpu_allocates, .yielding = PKI_STANDS},
+    {0},
+};

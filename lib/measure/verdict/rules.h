@@ -21,11 +21,15 @@ bool pki_gpu_is_busy(const pki_summary *summary, bool measured);
 /* " GPU 0 is busy for 62.0 % of the step.", if there is one. */
 void pki_sentence_add_gpu(pki_sentence *words, const pki_summary *summary);
 
-pki_rule pki_verdict_comm_exposed, pki_verdict_launch_bound, pki_verdict_copy_bound,
-    pki_verdict_sync_bound;
+/* A rule, or the rules of a group in its place. A table of them ends with a row of zeroes. */
+typedef struct pki_rule_row {
+    pki_rule *say;
+    pki_yielding yielding;
+    const struct pki_rule_row *group;
+} pki_rule_row;
+
+/* What devices do in steps, and their memory. */
+extern const pki_rule_row pki_gpu_step_rules[], pki_gpu_memory_rules[];
 
 /* When the loop has been looked at. */
-pki_rule pki_verdict_gpu_idle, pki_verdict_gpu_bound;
-
-pki_rule pki_verdict_gpu_error, pki_verdict_gpu_throttled, pki_verdict_gpu_leak,
-    pki_verdict_gpu_near_limit, pki_verdict_gpu_allocates;
+pki_rule pki_verdict_gpu_bound;

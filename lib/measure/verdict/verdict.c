@@ -927,70 +927,65 @@ static bool pki_verdict_no_steps(pki_summary *s, pki_sentence *words)
 
 /* ---- all rules, in their order ---- */
 
-static const struct {
-    pki_rule *say;
-    pki_yielding yielding;
-} rules[] = {
-    {pki_verdict_cpu_starved, PKI_STANDS},
-    {pki_verdict_oversubscribed, PKI_STANDS},
-    {pki_verdict_throttled, PKI_STANDS},
-    {pki_verdict_memory_far, PKI_STANDS},
-    {pki_verdict_clock_low, PKI_STANDS},
-    {pki_verdict_requests_late, PKI_YIELDS},
-    {pki_verdict_requests_queued, PKI_YIELDS},
-    {pki_verdict_input_bound, PKI_YIELDS_SHARE},
-    {pki_verdict_communication, PKI_YIELDS_SHARE},
-    {pki_verdict_waiting, PKI_YIELDS_SHARE},
-    {pki_verdict_io_bound, PKI_YIELDS_SHARE},
-    {pki_verdict_comm_exposed, PKI_YIELDS_SHARE},
-    {pki_verdict_launch_bound, PKI_YIELDS_SHARE},
-    {pki_verdict_copy_bound, PKI_STANDS},
-    {pki_verdict_sync_bound, PKI_YIELDS_SHARE},
-    {pki_verdict_gpu_idle, PKI_YIELDS_SHARE},
-    {pki_verdict_gpu_error, PKI_STANDS},
-    {pki_verdict_gpu_throttled, PKI_STANDS},
-    {pki_verdict_slow_steps, PKI_STANDS},
-    {pki_verdict_unsteady, PKI_YIELDS},
-    {pki_verdict_drifting, PKI_YIELDS},
-    {pki_verdict_leak, PKI_STANDS},
-    {pki_verdict_near_limit, PKI_STANDS},
-    {pki_verdict_gpu_leak, PKI_STANDS},
-    {pki_verdict_gpu_near_limit, PKI_STANDS},
-    {pki_verdict_gpu_allocates, PKI_STANDS},
-    {pki_verdict_page_faults, PKI_STANDS},
-    {pki_verdict_allocates, PKI_STANDS},
-    {pki_verdict_gpu_bound, PKI_STANDS},
-    {pki_verdict_at_the_roof, PKI_STANDS},
-    {pki_verdict_nothing_found, PKI_STANDS},
-    {pki_verdict_incomplete, PKI_STANDS},
-    {pki_verdict_dropped, PKI_STANDS},
-    {pki_verdict_late, PKI_STANDS},
-    {pki_verdict_operations_dropped, PKI_STANDS},
-    {pki_verdict_unwritten, PKI_STANDS},
-    {pki_verdict_two_perfkits, PKI_STANDS},
-    {pki_verdict_not_finite, PKI_STANDS},
-    {pki_verdict_overhead, PKI_STANDS},
-    {pki_verdict_clock_coarse, PKI_STANDS},
-    {pki_verdict_untracked, PKI_STANDS},
-    {pki_verdict_unbalanced, PKI_STANDS},
-    {pki_verdict_warm_up, PKI_STANDS},
-    {pki_verdict_few_steps, PKI_STANDS},
-    {pki_verdict_no_breakdown, PKI_STANDS},
-    {pki_verdict_no_steps, PKI_STANDS},
+static const pki_rule_row rules[] = {
+    {.say = pki_verdict_cpu_starved, .yielding = PKI_STANDS},
+    {.say = pki_verdict_oversubscribed, .yielding = PKI_STANDS},
+    {.say = pki_verdict_throttled, .yielding = PKI_STANDS},
+    {.say = pki_verdict_memory_far, .yielding = PKI_STANDS},
+    {.say = pki_verdict_clock_low, .yielding = PKI_STANDS},
+    {.say = pki_verdict_requests_late, .yielding = PKI_YIELDS},
+    {.say = pki_verdict_requests_queued, .yielding = PKI_YIELDS},
+    {.say = pki_verdict_input_bound, .yielding = PKI_YIELDS_SHARE},
+    {.say = pki_verdict_communication, .yielding = PKI_YIELDS_SHARE},
+    {.say = pki_verdict_waiting, .yielding = PKI_YIELDS_SHARE},
+    {.say = pki_verdict_io_bound, .yielding = PKI_YIELDS_SHARE},
+    {.group = pki_gpu_step_rules},
+    {.say = pki_verdict_slow_steps, .yielding = PKI_STANDS},
+    {.say = pki_verdict_unsteady, .yielding = PKI_YIELDS},
+    {.say = pki_verdict_drifting, .yielding = PKI_YIELDS},
+    {.say = pki_verdict_leak, .yielding = PKI_STANDS},
+    {.say = pki_verdict_near_limit, .yielding = PKI_STANDS},
+    {.group = pki_gpu_memory_rules},
+    {.say = pki_verdict_page_faults, .yielding = PKI_STANDS},
+    {.say = pki_verdict_allocates, .yielding = PKI_STANDS},
+    {.say = pki_verdict_gpu_bound, .yielding = PKI_STANDS},
+    {.say = pki_verdict_at_the_roof, .yielding = PKI_STANDS},
+    {.say = pki_verdict_nothing_found, .yielding = PKI_STANDS},
+    {.say = pki_verdict_incomplete, .yielding = PKI_STANDS},
+    {.say = pki_verdict_dropped, .yielding = PKI_STANDS},
+    {.say = pki_verdict_late, .yielding = PKI_STANDS},
+    {.say = pki_verdict_operations_dropped, .yielding = PKI_STANDS},
+    {.say = pki_verdict_unwritten, .yielding = PKI_STANDS},
+    {.say = pki_verdict_two_perfkits, .yielding = PKI_STANDS},
+    {.say = pki_verdict_not_finite, .yielding = PKI_STANDS},
+    {.say = pki_verdict_overhead, .yielding = PKI_STANDS},
+    {.say = pki_verdict_clock_coarse, .yielding = PKI_STANDS},
+    {.say = pki_verdict_untracked, .yielding = PKI_STANDS},
+    {.say = pki_verdict_unbalanced, .yielding = PKI_STANDS},
+    {.say = pki_verdict_warm_up, .yielding = PKI_STANDS},
+    {.say = pki_verdict_few_steps, .yielding = PKI_STANDS},
+    {.say = pki_verdict_no_breakdown, .yielding = PKI_STANDS},
+    {.say = pki_verdict_no_steps, .yielding = PKI_STANDS},
+    {0},
 };
+
+static bool say_all(pki_summary *summary, const pki_rule_row *rule, double starved)
+{
+    bool fits = true;
+    for (; fits && (rule->say || rule->group); rule++) {
+        pki_sentence words = {.starved = starved, .yielding = rule->yielding};
+        fits = rule->group ? say_all(summary, rule->group, starved) : rule->say(summary, &words);
+        free(words.text);
+    }
+    return fits;
+}
 
 bool pki_verdicts_fill(pki_summary *summary)
 {
     double starved = pki_starved_share(summary);
     pki_summary_clear_verdicts(summary);
-    for (size_t i = 0; i < PKI_COUNT_OF(rules); i++) {
-        pki_sentence words = {.starved = starved, .yielding = rules[i].yielding};
-        bool fits = rules[i].say(summary, &words);
-        free(words.text);
-        if (!fits) {
-            pki_summary_clear_verdicts(summary);
-            return false;
-        }
-    }
-    return true;
+    if (say_all(summary, rules, starved))
+        return true;
+    pki_summary_clear_verdicts(summary);
+    return false;
 }
