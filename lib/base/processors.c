@@ -169,6 +169,18 @@ uint64_t pki_heat_read(const char *root, const pki_cpus *of)
     return all;
 }
 
+/* proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal. */
+uint64_t pki_stolen_read(const char *root)
+{
+    char text[256];
+    unsigned long long ticks = 0;
+    long hz = sysconf(_SC_CLK_TCK);
+    if (!read_text(root, text, sizeof text, "/proc/stat") || hz <= 0 ||
+        sscanf(text, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) != 1)
+        return 0;
+    return (uint64_t)ticks * (1000000000 / (uint64_t)hz);
+}
+
 /* ---- nodes ---- */
 
 /* The number behind " key=" in a line of numa_maps; 0: there is none. */

@@ -50,6 +50,10 @@ typedef struct pki_quota {
 
 bool pki_quota_read(const char *root, pki_quota *out);
 
+/* ns that a hypervisor has had the processors of this machine while something was to run on them,
+ * all of them together, in steps of a clock tick; 0: or not known. */
+uint64_t pki_stolen_read(const char *root);
+
 /* kHz, the mean of these processors (or the first of them) now, and the most that they can do;
  * false if not known. */
 bool pki_clock_rates_read(const char *root, const pki_cpus *of, double *now, double *most);

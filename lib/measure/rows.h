@@ -205,6 +205,7 @@ typedef struct pki_outside {
 #define PKI_COMPUTE "compute"
 #define PKI_LONGER "longer" /* it computed or waited: not known */
 #define PKI_BY_QUOTA "its cgroup's quota"
+#define PKI_BY_HOST "the host of this virtual machine"
 #define PKI_BY_OWN_THREADS "other threads of its own"
 
 /* What slow steps went to in place of what like steps do, where a session has followed it

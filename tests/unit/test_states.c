@@ -14,6 +14,8 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/processors.h"
+#include "measure/rows.h"
 
 /* ---- a kernel that gives no records, as in most containers ---- */
 
@@ -35,6 +37,38 @@ long __wrap_syscall(long number, ...)
         return -1;
     }
     return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* ---- a host that takes the processor away, and a kernel that knows of it ---- */
+
+#define STOLEN 150.0 /* ms, from that moment on, half of the time */
+
+static double stolen_from; /* ms, CLOCK_MONOTONIC; 0: nothing is */
+
+bool __real_pki_thread_cpu_read(const char *root, uint32_t tid, bool status, pki_thread_cpu *out);
+bool __wrap_pki_thread_cpu_read(const char *root, uint32_t tid, bool status, pki_thread_cpu *out);
+uint64_t __wrap_pki_stolen_read(const char *root);
+
+static uint64_t stolen_by_now(void)
+{
+    double from, now = (double)pki_monotonic_ns() / 1e6;
+    __atomic_load(&stolen_from, &from, __ATOMIC_RELAXED);
+    double ms = from > 0 ? (now - from) / 2 : 0;
+    return (uint64_t)((ms < STOLEN ? ms : STOLEN) * 1e6);
+}
+
+bool __wrap_pki_thread_cpu_read(const char *root, uint32_t tid, bool status, pki_thread_cpu *out)
+{
+    bool known = __real_pki_thread_cpu_read(root, tid, status, out);
+    if (known && tid == (uint32_t)getpid())
+        out->running -= PKI_MIN(out->running, stolen_by_now());
+    return known;
+}
+
+uint64_t __wrap_pki_stolen_read(const char *root)
+{
+    (void)root;
+    return 5000000000 + stolen_by_now();
 }
 
 static bool has_records(void)
@@ -121,6 +155,8 @@ static double real(const json_t *event, const char *key)
     return json_number_value(json_object_get(event, key));
 }
 
+static bool of_host; /* what it took is asked for */
+
 /* Of the slow step, in that state: ms. shared: as off_ns says of slices around it. */
 static double in_state(const json_t *d, const char *name, bool shared)
 {
@@ -137,10 +173,13 @@ static double in_state(const json_t *d, const char *name, bool shared)
         if (!is_named(e, "cat", "thread_state") || !is_named(e, "name", name))
             continue;
         double start = real(e, "ts"), end = start + real(e, "dur");
-        double off = real(json_object_get(e, "args"), "off_ns");
-        assert_true((off > 0) == shared);
+        const json_t *args = json_object_get(e, "args");
+        double off = real(args, "off_ns");
+        if (of_host != (json_object_get(args, "by") != NULL))
+            continue;
+        assert_true((off > 0) == (shared || of_host));
         double within = (end < until ? end : until) - (start > from ? start : from);
-        sum += shared ? off / 1e3 : within > 0 ? within : 0;
+        sum += shared || of_host ? off / 1e3 : within > 0 ? within : 0;
     }
     return sum / 1e3;
 }
@@ -344,10 +383,44 @@ static void stopped(void **state)
     json_decref(d);
 }
 
+/* ---- the host had the processor ---- */
+
+static void be_robbed(void)
+{
+    double now = (double)pki_monotonic_ns() / 1e6;
+    __atomic_store(&stolen_from, &now, __ATOMIC_RELAXED);
+    busy(400);
+}
+
+static void robbed(void **state)
+{
+    (void)state;
+    if (!has_records())
+        skip();
+    truth t = run(be_robbed);
+    stolen_from = 0;
+    json_t *d = capture_of_it();
+    of_host = true;
+    double told = in_state(d, "no processor", false);
+    of_host = false;
+    print_message("# %.1f ms by the host\n", told);
+    /* Of rounds at its ends a part; clock ticks. Who has no processor cannot be robbed of it. */
+    assert_true((told > 100 || t.ready > 50) && told < 170);
+    json_decref(d);
+    json_t *report = load_document("report.json");
+    const json_t *causes = member(member(report, "slow_steps"), "causes"), *c;
+    bool named = false;
+    size_t i;
+    json_array_foreach(causes, i, c) named |= is_named(c, "by", PKI_BY_HOST);
+    assert_true(named || t.ready > 50);
+    json_decref(report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        in_folder(no_processor), in_folder(no_processor_by_schedstat), in_folder(too_many_switches),
-        in_folder(blocked), in_folder(stopped)};
+        in_folder(no_processor),      in_folder(no_processor_by_schedstat),
+        in_folder(too_many_switches), in_folder(blocked),
+        in_folder(stopped),           in_folder(robbed)};
     return both_clocks(tests);
 }

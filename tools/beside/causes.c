@@ -105,6 +105,18 @@ static double held_by_quota(const sharing *s)
     return sum;
 }
 
+static double stolen_by_host(const sharing *s)
+{
+    double sum = 0;
+    for (size_t i = 0; i < s->in->look_count; i++) {
+        const look_seen *l = &s->in->looks[i];
+        uint64_t from = PKI_MAX(l->start, s->step->start), until = PKI_MIN(l->end, s->step->end);
+        if (strcmp(l->what, PKI_STATE_READY) == 0 && from < until)
+            sum += (double)l->off * (double)(until - from) / (double)(l->end - l->start);
+    }
+    return sum;
+}
+
 static const look_seen *neighbour(const sharing *s)
 {
     const look_seen *most = NULL;
@@ -128,6 +140,8 @@ static void share_ready(sharing *s)
     const look_seen *who = neighbour(s);
     if (held_by_quota(s) >= HAD * ns)
         set(&c->by, PKI_BY_QUOTA);
+    else if (stolen_by_host(s) >= HAD * ns)
+        set(&c->by, PKI_BY_HOST);
     else if (who)
         set(&c->by, who->by);
 }

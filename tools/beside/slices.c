@@ -197,8 +197,9 @@ static uint64_t amount_of(const event *e, const char *key)
 
 static bool is_of_waiting(const look_seen *l)
 {
-    static const char *const others[] = {PKI_STATE_NEIGHBOUR, PKI_STATE_QUOTA, PKI_STATE_FAULTS,
-                                         PKI_STATE_MAJOR_FAULTS, PKI_STATE_PRESSURE};
+    static const char *const others[] = {PKI_STATE_NEIGHBOUR, PKI_STATE_QUOTA,
+                                         PKI_STATE_FAULTS,    PKI_STATE_MAJOR_FAULTS,
+                                         PKI_STATE_PRESSURE,  PKI_STATE_READY};
     for (size_t i = 0; i < PKI_COUNT_OF(others); i++)
         if (strcmp(l->what, others[i]) == 0)
             return false;
@@ -226,6 +227,13 @@ static void add_look(slices *s, const event *e)
     l->waits = is_of_waiting(l);
 }
 
+/* Its thread had no processor, for another reason than most. */
+static bool is_of_host(const event *e)
+{
+    const char *by = object_text(e->args, "by");
+    return by && strcmp(by, PKI_BY_HOST) == 0;
+}
+
 static void add_state(slices *s, const event *e)
 {
     const char *mine =
@@ -241,7 +249,7 @@ static void add_state(slices *s, const event *e)
         return;
     if (!state && stacks_is_sample(e))
         stacks_add(s, e);
-    else if (!state)
+    else if (!state || is_of_host(e))
         add_look(s, e);
     if (!state || s->state_count == STATES_MOST)
         return;

@@ -34,6 +34,10 @@
  * has chosen, is a stop. (A signal wakes who sleeps, to be stopped. A freezer may leave it asleep:
  * then it wakes later than it should, and not for want of a processor.)
  *
+ * A virtual machine's host may have the processor while the thread has it, by its records. The
+ * kernel does not count that as the thread's time (where it knows of it): what is missing is
+ * stolen, as far as /proc/stat has as much.
+ *
  * Without such records schedstat says from round to round how long it was ready.
  *
  * A thread that is off and on again takes 2 to 3 us more for it, in the kernel. So they are for
@@ -53,6 +57,8 @@
 #define SWITCHES_A_SECOND 1000.0
 #define SWITCHES_MOST 10000.0 /* in a burst */
 #define PAUSE_NS 10000000000u
+/* ns; a thread's time is brought up to date at clock ticks, each 10 ms at most. */
+#define STOLEN_LEAST 12000000u
 /* ns; shorter ones are waits, since two threads may wait for one disk so long. */
 #define STOP_LEAST 20000000u
 #define APART_MOST 4000000u
@@ -66,18 +72,22 @@ typedef struct interval {
 
 typedef struct watched {
     uint32_t tid, track;
-    pki_kernel_ring ring;  /* not open: there are no records of it */
-    bool gone;             /* the thread has ended */
-    double switches;       /* that it may have before there is a pause... */
-    uint64_t pause;        /* ...until then, CLOCK_MONOTONIC, ns; 0: there is none */
-    bool off, ready;       /* it is off its processor, and could go on */
-    uint64_t since;        /* ns; then */
-    uint64_t ready_told;   /* ns, in all: by records */
-    uint64_t ready_sum;    /* by schedstat, at the last round... */
-    uint64_t ready_before; /* ...and at the one before */
-    uint64_t looked;       /* ns; then. 0: not yet */
-    interval brief;        /* waits that are no slices each: the first's start, the last's end... */
-    uint64_t brief_ns;     /* ...and how long they were together; 0: there are none */
+    pki_kernel_ring ring;    /* not open: there are no records of it */
+    bool gone;               /* the thread has ended */
+    double switches;         /* that it may have before there is a pause... */
+    uint64_t pause;          /* ...until then, CLOCK_MONOTONIC, ns; 0: there is none */
+    uint64_t begun, running; /* ns: all of its time is known since, and had it run so long then */
+    uint64_t was_off;        /* since then; ended ones */
+    uint64_t missing;        /* of the rest, and told or known not to be stolen */
+    uint64_t lacks;          /* the same, now */
+    bool off, ready;         /* it is off its processor, and could go on */
+    uint64_t since;          /* ns; then */
+    uint64_t ready_told;     /* ns, in all: by records */
+    uint64_t ready_sum;      /* by schedstat, at the last round... */
+    uint64_t ready_before;   /* ...and at the one before */
+    uint64_t looked;         /* ns; then. 0: not yet */
+    interval brief;    /* waits that are no slices each: the first's start, the last's end... */
+    uint64_t brief_ns; /* ...and how long they were together; 0: there are none */
     unsigned off_count;
     interval offs[OFFS]; /* of this round */
 } watched;
@@ -99,6 +109,7 @@ typedef struct stop {
 static struct {
     watched threads[THREADS];
     unsigned count;
+    uint64_t stolen;    /* ns, of all processors, that somebody's missing time is set against */
     bool refused;       /* the kernel has no records for us, which is said */
     uint64_t switches;  /* of all of them, away from a processor; any thread reads it */
     watched own;        /* the collector */
@@ -316,7 +327,8 @@ static pki_track track_of(const pki_session *s, const watched *w)
 }
 
 /* off: of it, where not all of it was so; 0: all. */
-static void tell(const pki_session *s, const watched *w, unsigned cause, interval i, uint64_t off)
+static void tell_of(const pki_session *s, const watched *w, unsigned cause, interval i,
+                    uint64_t off, const char *by)
 {
     static const char *const states[] = {PKI_STATE_STOPPED, PKI_STATE_READY, PKI_STATE_BLOCKED};
     const char *state = states[cause];
@@ -324,7 +336,10 @@ static void tell(const pki_session *s, const watched *w, unsigned cause, interva
     if (!w->track)
         return;
     note_lately(w, cause, i, off);
-    pki_activity_arg args[] = {{"thread", NULL, w->tid}, {"off_ns", NULL, (int64_t)off}};
+    pki_activity_arg args[3] = {{"thread", NULL, w->tid}, {"off_ns", NULL, (int64_t)off}};
+    size_t n = off ? 2 : 1;
+    if (by)
+        args[n++] = (pki_activity_arg){"by", by, 0};
     pki_activity a = {.kind = PKI_ACTIVITY_STATE,
                       .track = w->track,
                       .name = state,
@@ -333,8 +348,13 @@ static void tell(const pki_session *s, const watched *w, unsigned cause, interva
                       .end = pki_activity_ns(i.until),
                       .device = PKI_NO_DEVICE,
                       .args = args,
-                      .arg_count = off ? 2 : 1};
+                      .arg_count = n};
     pki_history_activity(s->history, &a, &track);
+}
+
+static void tell(const pki_session *s, const watched *w, unsigned cause, interval i, uint64_t off)
+{
+    tell_of(s, w, cause, i, off, NULL);
 }
 
 static void tell_brief(const pki_session *s, watched *w)
@@ -436,6 +456,7 @@ static void note_switch(const pki_session *s, watched *w, bool out, bool ready, 
         interval i = {w->since, PKI_MAX(ns, w->since), w->ready};
         w->off = false;
         w->ready_told += i.ready ? i.until - i.from : 0;
+        w->was_off += w->since >= w->begun ? i.until - i.from : 0;
         keep_off(s, w, i);
     }
 }
@@ -448,7 +469,7 @@ static void read_records(const pki_session *s, watched *w)
             note_switch(s, w, r.header.misc & PERF_RECORD_MISC_SWITCH_OUT,
                         r.header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT, r.words[0]);
         else
-            w->off = false; /* some are lost, and what it is now is not known */
+            w->off = false, w->begun = 0; /* some are lost: what it is now is not known */
 }
 
 /* ---- what schedstat adds ---- */
@@ -513,6 +534,37 @@ static void bound_records(watched *w, uint64_t now)
     }
 }
 
+/* What is missing since all of its time is known; else it is from now on. */
+static void find_missing(watched *w, uint64_t now, uint64_t running)
+{
+    bool known = w->ring.page && w->begun && now > w->begun;
+    uint64_t off = w->was_off + (w->off ? pki_saturating_sub(now, PKI_MAX(w->since, w->begun)) : 0);
+    uint64_t ran = pki_saturating_sub(running, w->running);
+    w->lacks = known ? pki_saturating_sub(now - w->begun, off + ran) : 0;
+    if (known)
+        return;
+    w->begun = w->ring.page ? now : 0;
+    w->running = running;
+    w->was_off = w->missing = 0;
+}
+
+/* What nobody has stolen was spent in interrupts. */
+static void tell_stolen(const pki_session *s, watched *w, uint64_t now)
+{
+    uint64_t more = pki_saturating_sub(w->lacks, w->missing);
+    if (more < STOLEN_LEAST || !w->looked || now <= w->looked)
+        return;
+    uint64_t all = pki_stolen_read(""), stolen = PKI_MIN(more, pki_saturating_sub(all, x.stolen));
+    uint64_t most = now - w->looked - 1;
+    x.stolen = PKI_MAX(x.stolen + stolen, pki_saturating_sub(all, 2 * STOLEN_LEAST));
+    w->missing = w->lacks;
+    if (stolen < BLOCKED_LEAST)
+        return;
+    stolen = PKI_MIN(stolen, most);
+    tell_of(s, w, READY, (interval){w->looked, now, true}, stolen, PKI_BY_HOST);
+    pki_states_neighbour(PKI_BY_HOST, stolen);
+}
+
 /* What the kernel says of it by now. */
 static void read_state(const pki_session *s, watched *w)
 {
@@ -523,15 +575,18 @@ static void read_state(const pki_session *s, watched *w)
         w->ready_told = w->ready_before = cpu.ready;
     w->ready_sum = known ? cpu.ready : w->ready_before;
     w->gone = !known;
+    uint64_t now = pki_monotonic_ns();
     if (w->ring.page)
         read_records(s, w);
+    if (known)
+        find_missing(w, now, cpu.running);
 }
 
 static void tell_state(const pki_session *s, watched *w)
 {
     uint64_t now = pki_monotonic_ns(), ready = w->ready_sum - w->ready_before;
     if (w->ring.page)
-        end_round(s, w);
+        end_round(s, w), tell_stolen(s, w, now);
     else if (w->looked && ready >= BLOCKED_LEAST)
         tell(s, w, READY, (interval){w->looked, now, true}, ready);
     bound_records(w, now);
@@ -557,17 +612,6 @@ static nap *sleep_at(uint64_t at)
     return NULL;
 }
 
-/* Of a sleep, what lies behind the moment when it wanted to wake; a wait that it did not begin
- * itself; and one amid a round, which it may have. */
-static void note_stop(interval i, uint64_t ready)
-{
-    nap *slept = sleep_at(i.from);
-    bool asleep = slept && slept->waits++ == 0 && i.from < slept->due;
-    uint64_t due = asleep ? slept->due : i.from;
-    if (i.until >= due + STOP_LEAST)
-        x.stops[x.stop_count++ % STOPS] = (stop){i, due, ready, !slept};
-}
-
 /* Who is told to stop as it sleeps wakes up, and is off again at once. */
 static bool join_last(interval i)
 {
@@ -578,13 +622,25 @@ static bool join_last(interval i)
     return joins;
 }
 
+/* Of a sleep, what lies behind the moment when it wanted to wake; a wait that it did not begin
+ * itself; and one amid a round, which it may have. */
+static void note_stop(interval i, uint64_t ready)
+{
+    nap *slept = sleep_at(i.from);
+    bool asleep = slept && slept->waits++ == 0 && i.from < slept->due;
+    uint64_t due = asleep ? slept->due : i.from;
+    if (i.until < due + STOP_LEAST || (!asleep && join_last(i)))
+        return;
+    x.stops[x.stop_count++ % STOPS] = (stop){i, due, ready, !slept};
+}
+
 static void note_stops(watched *own, uint64_t ready)
 {
     for (unsigned k = 0; k < own->off_count; k++)
         if (own->offs[k].ready)
             ready -= PKI_MIN(ready, own->offs[k].until - own->offs[k].from);
     for (unsigned k = 0; k < own->off_count; k++)
-        if (!own->offs[k].ready && !join_last(own->offs[k]))
+        if (!own->offs[k].ready)
             note_stop(own->offs[k], ready);
     own->off_count = 0;
 }
@@ -650,6 +706,7 @@ static void follow(pki_session *s, uint32_t tid)
     if (!w)
         return;
     *w = (watched){.tid = tid, .switches = SWITCHES_MOST};
+    x.stolen = x.stolen ? x.stolen : pki_stolen_read("");
     pki_track track = track_of(s, w);
     w->track = pki_track_unwritten(&track);
     if (!map_records(w) && !x.refused) {
