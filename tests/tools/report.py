@@ -757,6 +757,27 @@ class SlowStep(InFolder):
         causes, _ = self.causes(*self.samples(4, "/nowhere/libbusy.so+0x1234"))
         self.assertEqual(causes[0]["function"], "")  # too few
 
+    def stacks(self, count, stack, since=2 * MS, apart=MS):
+        return [("busy", since + n * apart, since + n * apart, {"stack": stack, "ns": MS}) for n in range(count)]
+
+    def test_what_has_more_samples_than_usual(self):
+        """Files may come behind what is in them; of all that calls it, who calls it most."""
+        files = [("code file", MS, 2 * MS, {"file": n, "path": f"/nowhere/{name}", "build": ""}) for n, name in ((1, "train"), (10, "libbusy.so"))]
+        slow = self.stacks(30, "a+100 1+50") + self.stacks(5, "a+100 a+70 a+60", 33 * MS)
+        few = self.stacks(2, "1+80 1+50", -12_600_000, MS // 5)
+        causes, text = self.causes(*slow, *few, *files)
+        first = causes[0]
+        self.assertEqual((first["function"], first["caller"], first["samples"], first["usual_samples"]), ("libbusy.so", "train", 35, 2))
+        self.assertEqual((first["sampled"], first["sampled_usual"]), (35 * MS, 0))
+        self.assertIn("load +41.0 ms (35.0 ms more in libbusy.so <- train; of usual steps there are too few samples); all else", text)
+        causes, text = self.causes(*slow, *self.stacks(6, "1+80 1+50", -12_600_000, MS // 5), *files)
+        self.assertIn("(35.0 ms more in libbusy.so <- train, which usual steps do not have)", text)
+        causes, text = self.causes(*slow, *self.stacks(6, "a+80 1+50", -12_600_000, MS // 5), *files)
+        self.assertIn("(33.0 ms more in libbusy.so <- train, usually 2.00 ms)", text)
+        usual = [e for step in (1, 2, 3) for e in self.stacks(30, "a+80", 100_000 - step * 12_700_000, MS // 40)]
+        causes, _ = self.causes(*self.stacks(35, "a+100"), *usual, *files)
+        self.assertEqual(causes[0]["function"], "")  # usual steps have as much of it
+
     def test_in_the_kernel(self):
         kernel = self.samples(30, "(kernel)")
         causes, text = self.causes(*kernel)

@@ -339,7 +339,9 @@ function flameCard(flame, step) {
     const boxes = flameBoxes(flame), rows = Math.max(...boxes.map(([depth]) => depth));
     const chart = el('div', { class: 'flame' }, boxes.map(([, box]) => box));
     chart.style.height = `${rows * FLAME_ROW}px`;
-    return card(`Where step ${step} had its processor`, `By samples, ${time(flame.nodes[0][2])} of them: regions, and in them functions, each below who called it. The stronger its colour, the more of it than in usual steps.`, chart);
+    const note = `By samples, ${time(flame.nodes[0][2])} of them: regions, and in them functions, each below who called it. `
+        + 'The stronger its colour, the more of it than in usual steps.';
+    return card(`Where step ${step} had its processor`, note, chart);
 }
 
 /* What the whole run had a processor for that no region covers. */
