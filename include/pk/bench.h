@@ -101,7 +101,7 @@ typedef struct pk_bench_options {
     uint64_t min_time;    /* 0: 100 ms */
     uint64_t max_time;    /* 0: 2 s, or min_time if that is more */
     uint32_t min_samples; /* 0: 20 */
-    uint32_t max_samples; /* 0: 100000 */
+    uint32_t max_samples; /* 0: 100000. On a GPU those left out for its clock are not counted */
 
     uint64_t sample_time; /* ns that a sample should take. 0: 200 us, or more on a coarse clock; on
                              a GPU at least 2 x 0.5 us (the events' steps) / precision */

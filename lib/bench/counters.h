@@ -50,6 +50,7 @@ typedef struct pki_bench_clocks {
     unsigned top, low, high; /* MHz: of the warm-up; of all readings of the measurement */
     unsigned last;           /* at the last of them */
     size_t first;            /* sample behind the last reading */
+    size_t next;             /* samples at which it is counted again how many will be kept */
     char why[128];
 } pki_bench_clocks;
 

@@ -109,6 +109,7 @@ static void pki_bench_clocks_start(pki_bench_case *c)
     c->clocks.low = c->clocks.high = c->clocks.last = 0;
     c->clocks.held = false;
     c->clocks.first = c->count;
+    c->clocks.next = 0;
     c->clocks.why[0] = 0;
     c->result.throttled = 0;
     check(c);
@@ -164,13 +165,20 @@ static bool series_are_whole(const pki_bench_case *c)
     return true;
 }
 
-/* How many. */
-static size_t leave_out(pki_bench_case *c, double usual)
+/* How many of the samples stay: those at the usual clock, or all, where that would leave few. */
+static size_t count_kept(const pki_bench_case *c, double usual)
 {
     size_t all = c->count, kept = 0;
     for (size_t i = 0; i < all; i++)
         kept += is_at(c, i, usual);
-    if (kept == all || kept * 2 < all || kept < 2 || !series_are_whole(c))
+    return kept * 2 < all || kept < 2 || !series_are_whole(c) ? all : kept;
+}
+
+/* How many. */
+static size_t leave_out(pki_bench_case *c, double usual)
+{
+    size_t all = c->count, kept = count_kept(c, usual);
+    if (kept == all)
         return 0;
     kept = 0;
     for (size_t i = 0; i < all; i++)
@@ -197,21 +205,22 @@ static void note_range(pki_bench_case *c, size_t out)
 
 static void pki_bench_clocks_finish(pki_bench_case *c)
 {
-    char text[160] = "";
+    char text[192] = "";
     check(c);
     size_t all = c->count;
     double usual = usual_clock(c);
     size_t out = leave_out(c, usual);
     pk_bench_result *r = &c->result;
     note_range(c, out);
+    const char *few = out && c->count < c->options.min_samples ? ", fewer stay than asked for" : "";
     if (out && r->throttled)
         snprintf(text, sizeof text,
-                 "%zu of %zu samples are left out: the GPU's clock was held down (%.70s)", out, all,
-                 c->clocks.why);
+                 "%zu of %zu samples are left out%s: the GPU's clock was held down (%.70s)", out,
+                 all, few, c->clocks.why);
     else if (out)
         snprintf(text, sizeof text,
-                 "%zu of %zu samples are left out: the GPU's clock was not at %.0f MHz", out, all,
-                 usual);
+                 "%zu of %zu samples are left out%s: the GPU's clock was not at %.0f MHz", out, all,
+                 few, usual);
     else if (r->throttled)
         snprintf(text, sizeof text,
                  "throttled: in %zu of %zu samples the GPU's clock was held "
@@ -460,18 +469,36 @@ static bool precise(pki_bench_case *c)
            (is.high - is.low) / 2 <= c->options.precision * median;
 }
 
+/* Will so many samples stay? Those at other clocks are left out in the end, so others are taken in
+ * their place: as many as were asked for at most, then half is all that a clock may take. */
+static bool are_kept(pki_bench_case *c, size_t wanted)
+{
+    if (!c->timer || c->count / 2 >= wanted)
+        return true;
+    if (c->count < c->clocks.next)
+        return false;
+    check(c);
+    size_t kept = count_kept(c, usual_clock(c));
+    if (kept >= wanted)
+        return true;
+    c->clocks.next = c->count + (wanted - kept);
+    return false;
+}
+
 static bool enough(pki_bench_case *c)
 {
     const struct pk_bench_options *o = &c->options;
     if (c->count == 0)
         return false; /* the watchdog ended them all, so far */
-    if (c->result.stopped == PK_BENCH_STOP_NONE && c->count >= o->max_samples)
+    if (c->result.stopped == PK_BENCH_STOP_NONE && c->count >= o->max_samples &&
+        are_kept(c, o->max_samples))
         c->result.stopped = PK_BENCH_STOP_SAMPLES;
     if (c->result.stopped == PK_BENCH_STOP_NONE && c->spent >= o->max_time)
         c->result.stopped = PK_BENCH_STOP_TIME;
     if (c->result.stopped != PK_BENCH_STOP_NONE)
         return true;
-    if (c->count < c->next_check || c->count < o->min_samples || c->spent < o->min_time)
+    if (c->count < c->next_check || c->count < o->min_samples || c->spent < o->min_time ||
+        c->count >= o->max_samples || !are_kept(c, o->min_samples))
         return false;
     c->next_check = c->count + c->count / 10 + 1;
     if (precise(c))

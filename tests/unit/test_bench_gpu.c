@@ -776,6 +776,39 @@ static void samples_at_another_clock_are_left_out(void **state)
     pk_bench_result_release(&r);
 }
 
+/* Others are taken in their place: as many stay as were asked for. */
+static void samples_are_taken_for_those_left_out(void **state)
+{
+    (void)state;
+    as_time_passes = clock_dips;
+    pk_bench_result r = run_with((struct pk_bench_options){.min_samples = 800,
+                                                           .max_samples = 800,
+                                                           .max_time = 20000000000,
+                                                           .sample_time = 1000000},
+                                 5000, 10000);
+    assert_true(r.count >= 800 && r.count < 1600);
+    assert_int_equal(r.stopped, PK_BENCH_STOP_SAMPLES);
+    assert_int_equal(r.clock_low_mhz, 1980);
+    expect_none_in(&r, HOT_FROM, HOT_TO);
+    expect_note(&r, "samples are left out: the GPU's clock was not at 1980 MHz");
+    pk_bench_result_release(&r);
+}
+
+/* Where the time is over before so many are there, that is said. */
+static void fewer_stay_than_asked_for(void **state)
+{
+    (void)state;
+    as_time_passes = clock_dips;
+    pk_bench_result r = run_with(
+        (struct pk_bench_options){
+            .min_samples = 900, .max_samples = 900, .max_time = 900000000, .sample_time = 1000000},
+        5000, 10000);
+    assert_true(r.count < 900);
+    assert_int_equal(r.stopped, PK_BENCH_STOP_TIME);
+    expect_note(&r, "samples are left out, fewer stay than asked for: the GPU's clock was not at");
+    pk_bench_result_release(&r);
+}
+
 /* Then nobody knows at which clock they were: all are kept. */
 static void a_clock_that_is_refused_leaves_nothing_out(void **state)
 {
@@ -856,6 +889,8 @@ static const struct CMUnitTest bench_gpu_clocks_tests[] = {
     TEST(warm_by_time_without_nvml),
     TEST(throttled_samples_are_left_out),
     TEST(samples_at_another_clock_are_left_out),
+    TEST(samples_are_taken_for_those_left_out),
+    TEST(fewer_stay_than_asked_for),
     TEST(a_clock_that_is_refused_leaves_nothing_out),
     TEST(a_clock_that_is_refused_for_a_moment),
     TEST(most_of_the_time_throttled),
