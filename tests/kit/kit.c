@@ -46,7 +46,7 @@ static double scale(void)
      * mistake the first time that its code runs. */
     if (kit_valgrind())
         return 0.04;
-    return kit_sanitized("thread") || kit_sanitized("address") ? 0.1 : 0.35;
+    return kit_sanitized("thread") ? 0.1 : kit_sanitized("address") ? 0.15 : 0.35;
 }
 
 unsigned kit_scaled(unsigned n)

@@ -612,7 +612,8 @@ static void mount_small(const char *folder, const char *size)
 static int run_full(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    unsigned n = kit_scaled(REGIONS / BATCH) * BATCH;
+    unsigned batches = kit_scaled(REGIONS / BATCH);
+    unsigned n = (batches < 4 ? 4 : batches) * BATCH; /* two, compressed, have room in 1 MiB */
     char full[4200], room[4200], tiny[4200];
     kit_watchdog(280);
     snprintf(room, sizeof room, "%s", kit_path("room.json"));
