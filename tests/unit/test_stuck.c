@@ -16,7 +16,7 @@
 
 #define PATIENCE_NS 300000000u
 
-static char *const *arguments; /* of this program */
+static char *program_name, *library; /* this program's arguments, wherever it has gone since */
 static pk_region around = PK_REGION("around");
 static pk_region other = PK_REGION("other");
 static pk_region program = PK_REGION("program");
@@ -286,7 +286,7 @@ static void an_exit(void **state)
     (void)state;
     pid_t child = fork();
     if (child == 0) {
-        execl("/proc/self/exe", arguments[0], arguments[1], "exit", (char *)NULL);
+        execl("/proc/self/exe", program_name, library, "exit", (char *)NULL);
         _exit(127);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -307,8 +307,11 @@ int main(int argc, char **argv)
     };
     if (argc < 2)
         return 2;
-    arguments = argv;
-    open_double(argv[1]);
+    program_name = argv[0];
+    library = realpath(argv[1], NULL);
+    if (!library)
+        return 2;
+    open_double(library);
     if (argc > 2) {
         gpu->on_call(hang_in);
         the_context = gpu->context_create(0);
@@ -316,5 +319,7 @@ int main(int argc, char **argv)
         pki_asker_patience_ns = PATIENCE_NS;
         exit_amid_it();
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    free(library);
+    return failed;
 }
