@@ -45,12 +45,13 @@ static pki_cuda_graph *pki_cuda_graph_of_capture(uint64_t capture)
     return NULL;
 }
 
-/* The newest one with this handle. */
+/* The newest one with this handle. Others may be given away and taken again meanwhile. */
 static pki_cuda_graph *pki_cuda_graph_of_handle(CUgraph handle)
 {
     pki_cuda_graph *newest = NULL;
     for (pki_cuda_graph *g = pki_cuda_graphs(); g; g = g->next)
-        if (is_used(g) && g->handle == handle && (!newest || g->number > newest->number))
+        if (is_used(g) && pki_load(&g->handle) == handle &&
+            (!newest || pki_load(&g->number) > pki_load(&newest->number)))
             newest = g;
     return newest;
 }
@@ -91,9 +92,9 @@ static bool watch(pki_cuda_graph *g, CUresult *code)
 
 static void use(pki_cuda_graph *g, pki_cuda_context *context, CUgraph handle, uint64_t capture)
 {
-    g->number = ++numbers;
+    pki_store(&g->number, ++numbers);
     g->context = context;
-    g->handle = handle;
+    pki_store(&g->handle, handle);
     g->capture = capture;
     g->count = g->spans = g->branches = 0;
     g->execs = NULL;
