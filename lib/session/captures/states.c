@@ -461,6 +461,17 @@ static void note_switch(const pki_session *s, watched *w, bool out, bool ready, 
     }
 }
 
+/* Some are lost, and what it is now is not known. perf_event_open(2): the event's id, how many. A
+ * half of them was away from a processor. */
+static void note_lost(watched *w, const pki_kernel_record *r)
+{
+    uint64_t lost = r->header.type == PERF_RECORD_LOST ? r->words[1] / 2 : 0;
+    w->switches -= (double)lost;
+    pki_store(&x.switches, x.switches + lost);
+    w->off = false;
+    w->begun = 0;
+}
+
 static void read_records(const pki_session *s, watched *w)
 {
     pki_kernel_record r;
@@ -469,7 +480,7 @@ static void read_records(const pki_session *s, watched *w)
             note_switch(s, w, r.header.misc & PERF_RECORD_MISC_SWITCH_OUT,
                         r.header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT, r.words[0]);
         else
-            w->off = false, w->begun = 0; /* some are lost: what it is now is not known */
+            note_lost(w, &r);
 }
 
 /* ---- what schedstat adds ---- */
