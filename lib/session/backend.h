@@ -4,29 +4,6 @@
  * A backend is one file in lib/backend with one constant pki_backend, and a twin NAME/none.c for
  * builds without the library's headers. Backends never include each other; they use core, measure
  * and out, and are called by the session:
- *
- *     probe       is it there, which version, and if not why; no side effects on the program
- *     foresee     looks for its library on the disk, where start would: pk_start has a millisecond
- *                 to wait; optional
- *     start       begin recording; the status of pk_start does not depend on it
- *     mirror      hears of every region as it begins and ends, while it has `begin`
- *                 (core/mirror.h); set by start, if at all; optional
- *     requested   does the configuration ask for it, whatever the list of backends says, unless
- *                 that excludes it? optional
- *     flush       in each of the asker's rounds and before stop, with no lock that a callback of
- * the library could want: the place for calls that wait for the library's own threads; from several
- * threads at once; optional ask         behind flush, by one thread at a time, without the drain
- * lock, for which recording threads' data waits: the place for calls that may take long, as any of
- * a driver's may. What it hands over it does within pki_activity_lock, which it takes for that
- * alone; optional collect     once in each of the collector's rounds, on its thread or on one that
- * called pk_flush, under the drain lock: no call that may wait; optional cpu         what threads
- * of its own have taken of the processors, ns; under the drain lock; optional halt        the
- * session stops: nothing more is begun; threads of its own end, which are waited for a second at
- * most; the last flush and ask follow; optional leave       who asks has not come back from a call:
- * what its library still gives is not taken any more; under the drain lock; optional stop before
- * the last round, under the drain lock, whether or not who asks has come back; everything recorded
- * has to be in the rings or handed over (lib/session/activity.h) when it returns after_fork  in the
- * child: forget everything, free nothing, call no library; optional
  */
 #pragma once
 
@@ -43,22 +20,60 @@ typedef enum pki_flush {
     PKI_FLUSH_LAST   /* stop follows */
 } pki_flush;
 
+/* All but name and probe are optional. */
 typedef struct pki_backend {
     const char *name;
     bool by_default; /* without a word in pk_options.backends */
     bool devices;    /* it tells what devices did, after they did it (session/activity.h) */
+
+    /* Is it there, which version, and if not why; no side effects on the program. */
     void (*probe)(pk_backend_info *info);
+
+    /* Looks for its library on the disk, where start would: pk_start has a millisecond to wait. */
     void (*foresee)(void);
+
+    /* Begins recording; the status of pk_start does not depend on it. */
     bool (*start)(const pki_config *config);
+
+    /* Hears of every region as it begins and ends, while it has `begin` (core/mirror.h); set by
+     * start, if at all. */
     pki_mirror *mirror;
+
+    /* Does the configuration ask for it, whatever the list of backends says, unless that excludes
+     * it? */
     bool (*requested)(const pki_config *config);
+
+    /* In each of the asker's rounds and before stop, with no lock that a callback of the library
+     * could want: the place for calls that wait for the library's own threads; from several threads
+     * at once. */
     void (*flush)(pki_flush why);
+
+    /* Behind flush, by one thread at a time, without the drain lock, for which recording threads'
+     * data waits: the place for calls that may take long, as any of a driver's may. What it hands
+     * over it does within pki_activity_lock, which it takes for that alone. */
     void (*ask)(pki_flush why);
+
+    /* Once in each of the collector's rounds, on its thread or on one that called pk_flush, under
+     * the drain lock: no call that may wait. */
     void (*collect)(void);
+
+    /* What threads of its own have taken of the processors, ns; under the drain lock. */
     uint64_t (*cpu)(void);
+
+    /* The session stops: nothing more is begun; threads of its own end, which are waited for a
+     * second at most. The last flush and ask follow. */
     void (*halt)(void);
+
+    /* Who asks has not come back from a call: what its library still gives is not taken any more;
+     * under the drain lock. */
     void (*leave)(void);
+
+    /* Before the last round, under the drain lock, whether or not who asks has come back:
+     * everything recorded has to be in the rings or handed over (session/activity.h) when it
+     * returns. */
     void (*stop)(void);
+
+    /* In the child: forget everything, free nothing, call no library. */
     void (*after_fork)(void);
 } pki_backend;
 

@@ -284,16 +284,15 @@ static void an_exit(void **state)
 {
     int status = -1;
     (void)state;
+#ifdef EMULATED
+    skip(); /* the kernel starts no program of another machine */
+#endif
     pid_t child = fork();
     if (child == 0) {
         execl("/proc/self/exe", program_name, library, "exit", (char *)NULL);
         _exit(127);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-        print_message("# an emulated program cannot start itself here\n");
-        skip();
-    }
     assert_int_equal(status, 0);
     json_t *doc = load_document("exited.json");
     assert_int_equal(count_events(doc, "X", "program"), RECORDED);

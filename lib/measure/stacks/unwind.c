@@ -38,7 +38,7 @@ static int64_t take_signed(bytes *b, size_t n)
     return (int64_t)((value ^ sign) - sign);
 }
 
-static uint64_t take_uleb(bytes *b)
+static uint64_t take_leb(bytes *b, bool has_sign)
 {
     uint64_t value = 0, byte;
     unsigned shift = 0;
@@ -47,21 +47,19 @@ static uint64_t take_uleb(bytes *b)
         value |= shift < 64 ? (byte & 0x7f) << shift : 0;
         shift += 7;
     } while (byte & 0x80);
+    if (has_sign && shift < 64 && byte & 0x40)
+        value |= ~UINT64_C(0) << shift;
     return value;
+}
+
+static uint64_t take_uleb(bytes *b)
+{
+    return take_leb(b, false);
 }
 
 static int64_t take_sleb(bytes *b)
 {
-    uint64_t value = 0, byte;
-    unsigned shift = 0;
-    do {
-        byte = take(b, 1);
-        value |= shift < 64 ? (byte & 0x7f) << shift : 0;
-        shift += 7;
-    } while (byte & 0x80);
-    if (shift < 64 && byte & 0x40)
-        value |= ~UINT64_C(0) << shift;
-    return (int64_t)value;
+    return (int64_t)take_leb(b, true);
 }
 
 static void skip(bytes *b, uint64_t n)

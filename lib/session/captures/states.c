@@ -182,10 +182,9 @@ static struct {
     unsigned told; /* in all, modulo 2^32 */
     slow_step slow[SLOW_MOST];
     unsigned waiting;
-    uint64_t steps;               /* all, and those that were... */
-    uint64_t count;               /* ...slow, and have been judged */
+    uint64_t steps, found, count; /* all; those that were slow; these, as far as they are judged */
     double all[CAUSES_OFF];       /* ns, of all steps */
-    double of_slow[CAUSES_OFF];   /* the same, of these */
+    double of_slow[CAUSES_OFF];   /* the same, of those that are judged */
     double longer, parts[CAUSES]; /* ns, what they took longer */
     uint64_t dearest[CAUSES];     /* steps */
     struct {
@@ -222,7 +221,7 @@ static bool has_records_of(uint32_t tid)
 static void judge(const slow_step *p)
 {
     double sum[CAUSES_OFF] = {0}, parts[CAUSES] = {0}, left = (double)p->longer;
-    uint64_t usual = pki_saturating_sub(slow.steps, slow.count + slow.waiting);
+    uint64_t usual = slow.steps - slow.found;
     unsigned dearest = 0;
     for (unsigned i = 0; i < PKI_MIN(slow.told, LATELY); i++)
         sum[slow.last[i].cause] += overlap(&slow.last[i], p);
@@ -295,7 +294,7 @@ static bool summarise(const pki_session *s, pki_summary *out)
     pki_slow_steps *to = &out->slow_steps;
     if (!s->history || !slow.steps)
         return true;
-    judge_slow(true);
+    judge_slow(!pki_load(&s->collector_tid)); /* else it has more to tell of the last ones */
     if (!slow.count)
         return true;
     to->causes = calloc(CAUSES, sizeof *to->causes);
@@ -456,8 +455,10 @@ static void note_switch(const pki_session *s, watched *w, bool out, bool ready, 
         interval i = {w->since, PKI_MAX(ns, w->since), w->ready};
         w->off = false;
         w->ready_told += i.ready ? i.until - i.from : 0;
-        w->was_off += w->since >= w->begun ? i.until - i.from : 0;
+        w->was_off += pki_saturating_sub(i.until, PKI_MAX(i.from, w->begun));
         keep_off(s, w, i);
+    } else {
+        w->begun = 0; /* it was off before, for nobody knows how long */
     }
 }
 
@@ -596,10 +597,12 @@ static void read_state(const pki_session *s, watched *w)
 static void tell_state(const pki_session *s, watched *w)
 {
     uint64_t now = pki_monotonic_ns(), ready = w->ready_sum - w->ready_before;
-    if (w->ring.page)
-        end_round(s, w), tell_stolen(s, w, now);
-    else if (w->looked && ready >= BLOCKED_LEAST)
+    if (w->ring.page) {
+        end_round(s, w);
+        tell_stolen(s, w, now);
+    } else if (w->looked && ready >= BLOCKED_LEAST) {
         tell(s, w, READY, (interval){w->looked, now, true}, ready);
+    }
     bound_records(w, now);
     w->looked = now;
 }
@@ -737,6 +740,7 @@ void pki_states_step(pki_session *s, uint32_t tid, uint64_t from, uint64_t until
 {
     follow(s, tid);
     slow.steps++;
+    slow.found += longer > 0;
     if (longer && slow.waiting < SLOW_MOST)
         slow.slow[slow.waiting++] = (slow_step){from, until, longer, tid};
 }
