@@ -26,6 +26,7 @@ FOLDERS = [
     ("lib/backend/shim", ["nvtx", "nccl"]),
     ("lib/comm/nccl/", ["nccl"]),
     ("lib/comm/mpi/", ["mpi"]),
+    ("lib/attach/", ["unit", "tools"]),
     ("lib/core/ffi", ["unit", "ffi"]),
     ("lib/", ["unit", "tools"]),
     ("tools/html/", ["tools", "html"]),

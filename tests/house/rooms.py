@@ -22,7 +22,7 @@ LAYER = {"base": 0, "alloc": 0, "stats": 1, "core": 2, "measure": 3, "out": 3, "
 # Folders of this layer are one backend each, whatever folders they lie in.
 BACKENDS = LAYER["backend"]
 # Libraries of their own, which know libpk as any program does.
-BESIDE = ("comm/mpi", "comm/nccl")
+BESIDE = ("comm/mpi", "comm/nccl", "attach")
 # What of lib/job is linked into one of them, by its header.
 LINKED = {"comm/mpi": "lib/job/window.h"}
 TOOLS_SEE = ("base", "stats", "core", "measure", "out", "history", "bench", "job", "comm/model", "comm/figures")

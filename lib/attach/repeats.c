@@ -1,0 +1,718 @@
+/* lib/attach/repeats.c - which symbol comes once a step */
+#include "repeats.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    KEPT = 16384,    /* symbols that are looked through */
+    FIRST_LOOK = 64, /* symbols */
+    OTHER = 255,     /* the number of all symbols beyond so many different ones */
+    PLACES = 1024,
+    CONTENTS = 1024, /* different contents of gaps */
+    FAR = 48,        /* a gap with more different symbols is like no other */
+    LEAST_TURNS = 10,
+    DEPTH = 5, /* loops in loops, of one symbol */
+    ANCHORS = 256,
+    POSITIONS = 4 * KEPT,
+    LEVELS = 8,
+    SEEN = 128, /* turns, where some say enough */
+    SURE = 1024 /* symbols */
+};
+
+/* Below that share of symbols that follow the one before as they most often do, the first time that
+ * they do so apart, there is no loop. */
+#define LEAST_PREDICTED 0.6
+#define LEAST_ALIKE 50    /* percent of turns */
+#define LEAST_COVERED 0.5 /* of the symbols */
+#define CONSTANT 0.9
+#define BY_CHANCE 0.7
+#define LONG INT64_C(10000000000) /* ns */
+
+typedef struct symbol_set {
+    uint64_t word[4];
+} symbol_set;
+
+typedef struct known_symbol {
+    uint64_t site;
+    uint32_t region;
+    uint32_t number; /* + 1; 0: free */
+} known_symbol;
+
+/* A symbol that ends a turn: each time, or where something outside a body came since the last. */
+typedef struct anchor {
+    uint32_t symbol;
+    bool of_run;
+    symbol_set body;
+    uint32_t turns, at; /* its turns' positions: looks.positions[at...] */
+} anchor;
+
+typedef struct content {
+    symbol_set set;
+    uint32_t symbol, count;
+    bool used;
+} content;
+
+/* What one look needs, allocated with the rest. */
+typedef struct looks {
+    uint16_t follows[OTHER + 1][OTHER + 1];
+    uint16_t gap[KEPT];   /* contents[gap[i]]: what is between symbol i and the same one before */
+    uint16_t order[KEPT]; /* positions by symbol */
+    uint32_t start[OTHER + 2];
+    content contents[CONTENTS];
+    uint32_t content_count;
+    anchor anchors[ANCHORS];
+    uint32_t anchor_count;
+    uint16_t positions[POSITIONS];
+    uint32_t position_count;
+    symbol_set inside[KEPT]; /* what is in a turn */
+    double sorted[KEPT];
+    uint16_t in_turn[OTHER + 1][SEEN];
+} looks;
+
+struct pki_repeats {
+    uint64_t fed, next_look;
+    uint8_t kept[KEPT];
+    int64_t when[KEPT];
+    known_symbol symbols[PLACES];
+    uint32_t symbol_count;
+    uint32_t regions[OTHER + 1];
+    bool known, candidate_known;
+    anchor loop, candidate;
+    bool outside;           /* since the loop's anchor came last */
+    uint64_t idle, longest; /* symbols since the last turn; the most between two */
+    pki_repeats_loop told;
+    looks look;
+};
+
+/* ---- sets ---- */
+
+static void set_add(symbol_set *set, uint32_t number)
+{
+    set->word[number / 64] |= UINT64_C(1) << number % 64;
+}
+
+static bool set_has(const symbol_set *set, uint32_t number)
+{
+    return set->word[number / 64] >> number % 64 & 1;
+}
+
+static bool set_within(const symbol_set *inner, const symbol_set *outer)
+{
+    uint64_t rest = 0;
+    for (int i = 0; i < 4; i++)
+        rest |= inner->word[i] & ~outer->word[i];
+    return !rest;
+}
+
+static void set_join(symbol_set *to, const symbol_set *more)
+{
+    for (int i = 0; i < 4; i++)
+        to->word[i] |= more->word[i];
+}
+
+static int set_size(const symbol_set *set)
+{
+    int size = 0;
+    for (int i = 0; i < 4; i++)
+        size += __builtin_popcountll(set->word[i]);
+    return size;
+}
+
+static bool set_equal(const symbol_set *a, const symbol_set *b)
+{
+    return !memcmp(a, b, sizeof *a);
+}
+
+/* ---- symbols ---- */
+
+static uint32_t symbol_number(pki_repeats *r, uint32_t region, uint64_t site)
+{
+    uint64_t hash = (site ^ region * UINT64_C(0xC2B2AE3D27D4EB4F)) * UINT64_C(0x9E3779B97F4A7C15);
+    for (uint32_t place = (uint32_t)(hash >> 54) % PLACES;; place = (place + 1) % PLACES) {
+        known_symbol *s = &r->symbols[place];
+        if (s->number && s->region == region && s->site == site)
+            return s->number - 1;
+        if (s->number)
+            continue;
+        if (r->symbol_count >= OTHER)
+            return OTHER;
+        *s = (known_symbol){.site = site, .region = region, .number = ++r->symbol_count};
+        r->regions[s->number - 1] = region;
+        return s->number - 1;
+    }
+}
+
+/* ---- gaps: what comes between a symbol and the same one before ---- */
+
+/* CONTENTS: too many different ones, or none like another. */
+static uint16_t content_of(looks *l, uint8_t symbol, const uint8_t *between, size_t count)
+{
+    uint64_t hash = symbol;
+    symbol_set set = {{0}};
+    for (size_t i = 0; i < count; i++)
+        set_add(&set, between[i]);
+    for (int i = 0; i < 4; i++)
+        hash = (hash ^ set.word[i]) * UINT64_C(0x9E3779B97F4A7C15);
+    uint32_t place = (uint32_t)(hash >> 40) % CONTENTS;
+    for (uint32_t tries = 0; tries < CONTENTS; tries++, place = (place + 1) % CONTENTS) {
+        content *c = &l->contents[place];
+        if (c->used && (c->symbol != symbol || !set_equal(&c->set, &set)))
+            continue;
+        if (!c->used && l->content_count >= CONTENTS / 2)
+            break;
+        l->content_count += !c->used;
+        c->used = true;
+        c->symbol = symbol;
+        c->set = set;
+        c->count++;
+        return (uint16_t)place;
+    }
+    return CONTENTS;
+}
+
+static void find_gaps(pki_repeats *r, uint32_t n)
+{
+    looks *l = &r->look;
+    uint8_t recent[OTHER + 1]; /* symbols, the last first */
+    uint32_t recent_count = 0;
+    memset(l->contents, 0, sizeof l->contents);
+    l->content_count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t symbol = r->kept[i];
+        const uint8_t *before = memchr(recent, symbol, recent_count);
+        size_t depth = before ? (size_t)(before - recent) : recent_count;
+        l->gap[i] = before && depth <= FAR ? content_of(l, symbol, recent, depth) : CONTENTS;
+        recent_count += !before;
+        memmove(recent + 1, recent, depth);
+        recent[0] = symbol;
+    }
+}
+
+static void order_by_symbol(pki_repeats *r, uint32_t n)
+{
+    looks *l = &r->look;
+    uint32_t next[OTHER + 1];
+    memset(l->start, 0, sizeof l->start);
+    for (uint32_t i = 0; i < n; i++)
+        l->start[r->kept[i] + 1]++;
+    for (uint32_t s = 0; s <= OTHER; s++)
+        l->start[s + 1] += l->start[s];
+    memcpy(next, l->start, sizeof next);
+    for (uint32_t i = 0; i < n; i++)
+        l->order[next[r->kept[i]]++] = (uint16_t)i;
+}
+
+static double predicted(pki_repeats *r, uint32_t n)
+{
+    looks *l = &r->look;
+    uint32_t sum = 0, different = 0;
+    memset(l->follows, 0, sizeof l->follows);
+    for (uint32_t i = 1; i < n; i++)
+        l->follows[r->kept[i - 1]][r->kept[i]]++;
+    for (uint32_t a = 0; a <= OTHER; a++) {
+        uint32_t most = 0;
+        for (uint32_t b = 0; b <= OTHER && l->start[a + 1] > l->start[a]; b++)
+            most = l->follows[a][b] > most ? l->follows[a][b] : most;
+        sum += most - (most > 0);
+        different += most > 0;
+    }
+    return n > different + 1 ? (double)sum / (n - 1 - different) : 0;
+}
+
+/* ---- anchors ---- */
+
+static bool outside_body(const looks *l, uint32_t gap, const anchor *a)
+{
+    return gap >= CONTENTS || !a->of_run || !set_within(&l->contents[gap].set, &a->body);
+}
+
+static void add_anchor(looks *l, anchor a)
+{
+    if (l->anchor_count == ANCHORS)
+        return;
+    a.at = l->position_count;
+    a.turns = 0;
+    for (uint32_t i = l->start[a.symbol]; i < l->start[a.symbol + 1]; i++)
+        if (outside_body(l, l->gap[l->order[i]], &a) && l->position_count < POSITIONS)
+            l->positions[l->position_count++] = l->order[i], a.turns++;
+    if (a.turns < LEAST_TURNS)
+        l->position_count = a.at;
+    else
+        l->anchors[l->anchor_count++] = a;
+}
+
+/* The commonest content of a symbol's gaps that is not within the body. */
+static const content *commonest_outside(const looks *l, const anchor *a)
+{
+    const content *most = NULL;
+    for (uint32_t i = 0; i < CONTENTS; i++) {
+        const content *c = &l->contents[i];
+        if (c->used && c->symbol == a->symbol && (!most || c->count > most->count) &&
+            !(a->of_run && set_within(&c->set, &a->body)))
+            most = c;
+    }
+    return most;
+}
+
+/* The anchors of a symbol: each time that it comes, then the first of each run, where a run's body
+ * is what gaps most often have; then the first of runs of runs. */
+static void anchors_of(looks *l, uint32_t symbol)
+{
+    anchor a = {.symbol = symbol};
+    for (int depth = 0; depth < DEPTH; depth++) {
+        uint32_t had = l->anchor_count;
+        add_anchor(l, a);
+        const content *next = l->anchor_count > had ? commonest_outside(l, &a) : NULL;
+        if (!next)
+            return;
+        a.of_run = true;
+        set_join(&a.body, &next->set);
+    }
+}
+
+static int most_turns_first(const void *x, const void *y)
+{
+    const anchor *a = x, *b = y;
+    if (a->turns != b->turns)
+        return a->turns < b->turns ? 1 : -1;
+    return a->at < b->at ? -1 : a->at > b->at; /* for the same order everywhere */
+}
+
+static void find_anchors(pki_repeats *r)
+{
+    looks *l = &r->look;
+    l->anchor_count = l->position_count = 0;
+    for (uint32_t s = 0; s < OTHER; s++)
+        if (l->start[s + 1] - l->start[s] >= LEAST_TURNS)
+            anchors_of(l, s);
+    qsort(l->anchors, l->anchor_count, sizeof *l->anchors, most_turns_first);
+}
+
+/* ---- loops in loops ---- */
+
+static int by_value(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return a < b ? -1 : a > b;
+}
+
+static double median(double *values, uint32_t count)
+{
+    qsort(values, count, sizeof *values, by_value);
+    return count ? values[count / 2] : 0;
+}
+
+/* Turns of the inner anchor in each turn of the outer one; to sorted. */
+static uint32_t count_inner(looks *l, const anchor *inner, const anchor *outer)
+{
+    const uint16_t *in = l->positions + inner->at, *out = l->positions + outer->at;
+    uint32_t i = 0;
+    while (i < inner->turns && in[i] < out[0])
+        i++;
+    for (uint32_t o = 1; o < outer->turns; o++) {
+        uint32_t from = i;
+        while (i < inner->turns && in[i] < out[o])
+            i++;
+        l->sorted[o - 1] = i - from;
+    }
+    return outer->turns - 1;
+}
+
+/* How regular the last turns are: for each symbol, the share of turns with as many of it as most
+ * have; over all symbols, each as often as it comes. */
+static double regularity(pki_repeats *r, const anchor *a)
+{
+    looks *l = &r->look;
+    uint32_t turns = a->turns - 1 < SEEN ? a->turns - 1 : SEEN, all = 0;
+    const uint16_t *turn = l->positions + a->at + (a->turns - 1 - turns);
+    double sum = 0;
+    memset(l->in_turn, 0, sizeof l->in_turn);
+    for (uint32_t t = 0; t < turns; t++)
+        for (uint32_t i = turn[t]; i < turn[t + 1]; i++)
+            l->in_turn[r->kept[i]][t]++;
+    for (uint32_t s = 0; s <= OTHER; s++) {
+        uint32_t number[64] = {0}, most = 0, times = 0;
+        for (uint32_t t = 0; t < turns && l->start[s + 1] > l->start[s]; t++) {
+            uint32_t same = ++number[l->in_turn[s][t] % 64];
+            times += l->in_turn[s][t];
+            most = same > most ? same : most;
+        }
+        sum += (double)times * most / turns;
+        all += times;
+    }
+    return sum / all;
+}
+
+/* The anchors are sorted by turns. What has at most one turn of a level's anchor in its own is of
+ * the same level: steps that leave something out, or another symbol of theirs. The most regular is
+ * the level's; of those with as many turns the one that comes first, as a turn begins with it. */
+static uint32_t find_levels(pki_repeats *r, anchor *levels[LEVELS])
+{
+    looks *l = &r->look;
+    uint32_t count = 0;
+    double best = 0;
+    for (uint32_t i = 0; i < l->anchor_count; i++) {
+        anchor *a = &l->anchors[i], *last = count ? levels[count - 1] : NULL;
+        if (!last || median(l->sorted, count_inner(l, last, a)) >= 2) {
+            if (count == LEVELS)
+                return count;
+            levels[count++] = a;
+            best = regularity(r, a);
+        } else if (a->turns + 1 >= last->turns && a->turns <= last->turns + 1) {
+            if (l->positions[a->at] < l->positions[last->at])
+                levels[count - 1] = a;
+        } else if (a->turns * 2 > last->turns && regularity(r, a) > best + 0.05) {
+            levels[count - 1] = a;
+            best = regularity(r, a);
+        }
+    }
+    return count;
+}
+
+/* Turns of the symbols between a turn and the next; to inside. */
+static uint32_t find_inside(pki_repeats *r, const anchor *a)
+{
+    looks *l = &r->look;
+    const uint16_t *turn = l->positions + a->at;
+    for (uint32_t t = 0; t + 1 < a->turns; t++) {
+        l->inside[t] = (symbol_set){{0}};
+        for (uint32_t i = turn[t]; i < turn[t + 1]; i++)
+            set_add(&l->inside[t], r->kept[i]);
+    }
+    return a->turns - 1;
+}
+
+/* The commonest of the first count in inside, which of them are it, and how many. */
+static uint32_t commonest_inside(const looks *l, uint32_t count, const bool *left_out,
+                                 symbol_set *most)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < count && count - i > best; i++) {
+        uint32_t same = 0;
+        for (uint32_t j = i; j < count && !left_out[i]; j++)
+            same += !left_out[j] && set_equal(&l->inside[i], &l->inside[j]);
+        if (same > best) {
+            best = same;
+            *most = l->inside[i];
+        }
+    }
+    return best;
+}
+
+/* Percent of turns with one of the four commonest contents; of many turns the last 512 are seen. */
+static uint32_t alike(pki_repeats *r, const anchor *a)
+{
+    static const uint32_t enough = 512;
+    anchor last = *a;
+    bool seen[512] = {false};
+    if (last.turns > enough) {
+        last.at += last.turns - enough;
+        last.turns = enough;
+    }
+    uint32_t count = find_inside(r, &last), sum = 0;
+    for (int rank = 0; rank < 4; rank++) {
+        symbol_set most;
+        uint32_t same = commonest_inside(&r->look, count, seen, &most);
+        for (uint32_t i = 0; same && i < count; i++)
+            seen[i] |= set_equal(&r->look.inside[i], &most);
+        sum += same;
+    }
+    return count ? 100 * sum / count : 0;
+}
+
+/* In turns of the inner loop in which the outer one's anchor comes, is much left out that the
+ * others have? Then it is a branch of that loop and not a loop around it. */
+static bool replaces(pki_repeats *r, const anchor *inner, const anchor *outer)
+{
+    looks *l = &r->look;
+    const uint16_t *in = l->positions + inner->at, *out = l->positions + outer->at;
+    anchor last = *inner;
+    bool with[512] = {false};
+    if (last.turns > 512) {
+        last.at += last.turns - 512;
+        last.turns = 512;
+        in = l->positions + last.at;
+    }
+    uint32_t count = find_inside(r, &last), o = 0, hits = 0, less = 0;
+    for (uint32_t t = 0; t < count; t++) {
+        while (o < outer->turns && out[o] <= in[t])
+            o++;
+        with[t] = o < outer->turns && out[o] <= in[t + 1];
+    }
+    symbol_set usual;
+    if (!commonest_inside(l, count, with, &usual))
+        return false;
+    for (uint32_t t = 0; t < count; t++)
+        if (with[t]) {
+            symbol_set joined = usual;
+            set_join(&joined, &l->inside[t]);
+            int missing = set_size(&joined) - set_size(&l->inside[t]);
+            hits++;
+            less += missing * 5 >= set_size(&usual) * 2;
+        }
+    return hits && less * 2 >= hits;
+}
+
+/* Of an outer turn's time, the share that its inner turns do not take if all take what is usual. */
+static double beside_inner(pki_repeats *r, const anchor *inner, const anchor *outer, double turns)
+{
+    looks *l = &r->look;
+    const uint16_t *in = l->positions + inner->at, *out = l->positions + outer->at;
+    for (uint32_t t = 0; t + 1 < inner->turns; t++)
+        l->sorted[t] = (double)(r->when[in[t + 1]] - r->when[in[t]]);
+    double usual = median(l->sorted, inner->turns - 1);
+    for (uint32_t t = 0; t + 1 < outer->turns; t++)
+        l->sorted[t] = (double)(r->when[out[t + 1]] - r->when[out[t]]);
+    double all = median(l->sorted, outer->turns - 1);
+    return all > 0 ? 1 - usual * turns / all : 0;
+}
+
+/* Standard deviation over mean. */
+static double variation(const double *values, uint32_t count)
+{
+    double sum = 0, squares = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        sum += values[i];
+        squares += values[i] * values[i];
+    }
+    double mean = sum / count, variance = squares / count - mean * mean;
+    return mean > 0 && variance > 0 ? sqrt(variance) / mean : 0;
+}
+
+/* Is that outer loop what is done every so many turns of the inner one? People write 10 or 100 for
+ * output and lists, 2 to 8 for the parts of a step; what always turns 50 times or more is an epoch.
+ * What comes by chance has a variation near 1, iterations until something converges have less. */
+static bool every_so_many(pki_repeats *r, const anchor *inner, const anchor *outer)
+{
+    looks *l = &r->look;
+    if (outer->turns < 3 || replaces(r, inner, outer))
+        return true;
+    uint32_t count = count_inner(l, inner, outer), same = 0;
+    double usual = median(l->sorted, count);
+    for (uint32_t i = 0; i < count; i++)
+        same += l->sorted[i] == usual;
+    if (same < CONSTANT * count || usual < 5)
+        return variation(l->sorted, count) > BY_CHANCE;
+    double beside = beside_inner(r, inner, outer, usual);
+    if (usual >= 50)
+        return beside < 0.6;
+    return (uint32_t)usual % 5 == 0 && beside < 0.3;
+}
+
+/* Those of a run's turns that have a symbol before them, as an anchor of their own. */
+static anchor turns_with(looks *l, const anchor *run, uint32_t symbol)
+{
+    anchor some = {.symbol = symbol, .at = l->position_count};
+    for (uint32_t i = 0; i < run->turns; i++) {
+        uint16_t at = l->positions[run->at + i], gap = l->gap[at];
+        bool has = gap < CONTENTS && set_has(&l->contents[gap].set, symbol);
+        if (has && some.at + some.turns < POSITIONS)
+            l->positions[some.at + some.turns++] = at;
+    }
+    return some;
+}
+
+/* The same where several things are done every so many turns, each in its own: all but a few of the
+ * outer turns have one of them. */
+static bool all_every_so_many(pki_repeats *r, const anchor *inner, const anchor *outer)
+{
+    looks *l = &r->look;
+    symbol_set every = {{0}};
+    if (every_so_many(r, inner, outer))
+        return true;
+    for (uint32_t s = 0; s < OTHER && outer->of_run; s++) {
+        anchor some = turns_with(l, outer, s);
+        if (!set_has(&outer->body, s) && some.turns && every_so_many(r, inner, &some))
+            set_add(&every, s);
+    }
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < outer->turns; i++) {
+        uint16_t gap = l->gap[l->positions[outer->at + i]];
+        bool has = false;
+        for (int w = 0; w < 4 && gap < CONTENTS; w++)
+            has |= l->contents[gap].set.word[w] & every.word[w];
+        others += !has;
+    }
+    return others * 5 < outer->turns;
+}
+
+/* ---- a look ---- */
+
+static bool covers(const looks *l, const anchor *a, uint32_t n)
+{
+    const uint16_t *turn = l->positions + a->at;
+    uint32_t longest = 0;
+    for (uint32_t t = 0; t + 1 < a->turns; t++)
+        if (turn[t] + longest < turn[t + 1])
+            longest = (uint32_t)(turn[t + 1] - turn[t]);
+    uint32_t first = turn[0], last = turn[a->turns - 1];
+    return last - first >= LEAST_COVERED * n && n - last <= 4 * longest + FIRST_LOOK;
+}
+
+/* From the inside to the outside: the last that is a loop of its own. */
+static bool choose(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *told)
+{
+    looks *l = &r->look;
+    anchor *levels[LEVELS], *inner = NULL;
+    uint32_t count = find_levels(r, levels);
+    *told = (pki_repeats_loop){0};
+    for (uint32_t i = 0; i < count; i++) {
+        anchor *a = levels[i];
+        if (!covers(l, a, n))
+            continue;
+        bool every = inner && all_every_so_many(r, inner, a);
+        uint32_t same = every ? 0 : alike(r, a);
+        double turns = inner ? median(l->sorted, count_inner(l, inner, a)) : 0;
+        if (every && !told->outer_steps) {
+            told->outer = r->regions[a->symbol];
+            told->outer_steps = turns;
+        }
+        if (same < LEAST_ALIKE)
+            continue;
+        *told = (pki_repeats_loop){.alike = same, .inner_turns = turns};
+        if (inner)
+            told->inner = r->regions[inner->symbol];
+        inner = a;
+    }
+    if (inner)
+        *to = *inner;
+    return inner;
+}
+
+static bool find(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *told)
+{
+    order_by_symbol(r, n);
+    if (predicted(r, n) < LEAST_PREDICTED)
+        return false;
+    find_gaps(r, n);
+    find_anchors(r);
+    return choose(r, n, to, told);
+}
+
+static bool same_anchor(const anchor *a, const anchor *b)
+{
+    return a->symbol == b->symbol && a->of_run == b->of_run &&
+           (!a->of_run || set_equal(&a->body, &b->body));
+}
+
+/* ---- turns ---- */
+
+static bool turns_at(pki_repeats *r, uint32_t symbol)
+{
+    r->idle++;
+    if (symbol != r->loop.symbol) {
+        r->outside |= !set_has(&r->loop.body, symbol);
+        return false;
+    }
+    bool turn = !r->loop.of_run || r->outside;
+    r->outside = false;
+    if (turn && r->told.turns++) {
+        r->longest = r->idle > r->longest ? r->idle : r->longest;
+    }
+    if (turn)
+        r->idle = 0;
+    return turn && r->told.turns > 1;
+}
+
+/* The loop is known: what is kept of the symbols says how often it has turned. */
+static void know(pki_repeats *r, uint32_t n, const anchor *loop, const pki_repeats_loop *told)
+{
+    uint32_t number = r->told.number + 1;
+    r->loop = *loop;
+    r->told = *told;
+    r->told.number = number;
+    r->told.region = r->regions[loop->symbol];
+    r->told.first_of_run = loop->of_run;
+    r->known = r->outside = true;
+    r->idle = r->longest = 0;
+    for (uint32_t i = 0; i < n; i++)
+        turns_at(r, r->kept[i]);
+    r->told.turns -= r->told.turns > 0; /* the first anchor begins the first turn */
+    r->told.before = r->told.turns;
+}
+
+/* Does the loop that is known turn as often as the one that is found, and in turn with it? */
+static bool is_the_known(pki_repeats *r, const anchor *found)
+{
+    looks *l = &r->look;
+    anchor known = r->loop;
+    l->anchor_count = ANCHORS - 1;
+    add_anchor(l, known);
+    known = l->anchors[ANCHORS - 1];
+    uint32_t slack = found->turns / 50 + 1;
+    return r->known && l->anchor_count == ANCHORS && known.turns + slack >= found->turns &&
+           found->turns + slack >= known.turns &&
+           median(l->sorted, count_inner(l, &known, found)) == 1;
+}
+
+/* One look is not believed, two that agree are; and of few symbols only where they took long: the
+ * inner loops are seen first. */
+static void look(pki_repeats *r)
+{
+    uint32_t n = r->fed < KEPT ? (uint32_t)r->fed : KEPT;
+    anchor found;
+    pki_repeats_loop told;
+    bool any = find(r, n, &found, &told);
+    bool again = any && r->candidate_known && same_anchor(&found, &r->candidate);
+    bool sure = n >= SURE || r->when[n - 1] - r->when[0] > LONG;
+    r->candidate_known = any;
+    r->candidate = any ? found : r->candidate;
+    if (again && sure && !is_the_known(r, &found))
+        know(r, n, &found, &told);
+}
+
+static void forget(pki_repeats *r)
+{
+    r->known = r->candidate_known = false;
+    r->fed = 0;
+    r->next_look = FIRST_LOOK;
+}
+
+bool pki_repeats_feed(pki_repeats *r, uint32_t region, uint64_t site, int64_t ns)
+{
+    uint32_t number = symbol_number(r, region, site);
+    bool turn = false;
+    r->kept[r->fed % KEPT] = (uint8_t)number;
+    r->when[r->fed++ % KEPT] = ns;
+    if (r->known)
+        turn = turns_at(r, number);
+    if (r->known && r->idle > 8 * r->longest + FIRST_LOOK)
+        forget(r); /* that loop is over; there may be another */
+    if (r->fed == r->next_look) {
+        look(r);
+        r->next_look *= 2;
+    }
+    return turn;
+}
+
+/* ---- */
+
+pki_repeats *pki_repeats_new(void)
+{
+    pki_repeats *r = calloc(1, sizeof *r);
+    if (r)
+        r->next_look = FIRST_LOOK;
+    return r;
+}
+
+void pki_repeats_free(pki_repeats *r)
+{
+    free(r);
+}
+
+pki_repeats_loop pki_repeats_told(pki_repeats *r)
+{
+    uint32_t n = r->fed < KEPT ? (uint32_t)r->fed : 0;
+    anchor found;
+    pki_repeats_loop told;
+    if (!r->known && n >= FIRST_LOOK && !r->told.number && find(r, n, &found, &told))
+        know(r, n, &found, &told);
+    return r->told;
+}
+
+pki_repeats_loop pki_repeats_known(const pki_repeats *r)
+{
+    return r->told;
+}

@@ -1,0 +1,347 @@
+/* Steps found in what a program repeats: programs whose number of steps is known. */
+#include "attach/repeats.h"
+
+#include <stdlib.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+/* A program runs by itself and says what it does: a symbol, and how long until the next. */
+typedef struct program {
+    pki_repeats *finder;
+    int64_t ns;
+    uint64_t steps, told; /* that it made, that were found while it ran */
+    uint64_t random;
+    uint32_t loop; /* the one that is known */
+} program;
+
+enum { US = 1000 };
+
+static void does(program *p, uint32_t region, uint64_t site, int64_t us)
+{
+    bool turn = pki_repeats_feed(p->finder, region, site, p->ns);
+    uint32_t loop = pki_repeats_known(p->finder).number;
+    p->told = loop == p->loop ? p->told + turn : 0; /* before it was known is before */
+    p->loop = loop;
+    p->ns += us * US;
+}
+
+static uint64_t chance(program *p, uint64_t of)
+{
+    p->random = p->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (p->random >> 33) % of;
+}
+
+static void begin(program *p)
+{
+    *p = (program){.finder = pki_repeats_new(), .random = 4711};
+    assert_non_null(p->finder);
+}
+
+/* All steps within a percent or one, and of them told what came after the loop was known. */
+static void expect_steps(program *p, unsigned most_before)
+{
+    pki_repeats_loop loop = pki_repeats_told(p->finder);
+    uint64_t off = p->steps / 100 + 1;
+    if (loop.turns + off < p->steps || loop.turns > p->steps + off)
+        fail_msg("%llu turns of %llu steps, anchor %u, %u %% alike", (unsigned long long)loop.turns,
+                 (unsigned long long)p->steps, loop.region, loop.alike);
+    assert_int_equal(loop.turns, loop.before + p->told);
+    if (loop.before > most_before)
+        fail_msg("loop %u, known after %llu turns", loop.number, (unsigned long long)loop.before);
+    pki_repeats_free(p->finder);
+}
+
+static void expect_none(program *p)
+{
+    pki_repeats_loop loop = pki_repeats_told(p->finder);
+    if (loop.turns)
+        fail_msg("%llu turns of %u", (unsigned long long)loop.turns, loop.region);
+    assert_int_equal(p->told, 0);
+    pki_repeats_free(p->finder);
+}
+
+/* ---- molecular dynamics ---- */
+
+enum { IRECV = 1, SEND, WAIT, SENDRECV, ALLREDUCE, BCAST };
+enum { FORWARD = 100, REVERSE, EXCHANGE, BORDERS, THERMO, CHECK, SETUP };
+
+static void swaps(program *p, uint64_t where, int times)
+{
+    for (int i = 0; i < times; i++) {
+        does(p, IRECV, where, 2);
+        does(p, SEND, where, 5);
+        does(p, WAIT, where, 10);
+    }
+}
+
+static void neighbours(program *p)
+{
+    for (int i = 0; i < 3; i++) {
+        does(p, SENDRECV, EXCHANGE, 5);
+        does(p, IRECV, EXCHANGE, 5);
+        does(p, SEND, EXCHANGE, 5);
+        does(p, WAIT, EXCHANGE, 5);
+    }
+    for (int i = 0; i < 6; i++) {
+        does(p, SENDRECV, BORDERS, 5);
+        does(p, SEND, BORDERS, 5);
+    }
+}
+
+/* Forces go back to neighbours in each step; positions come from them in all but those in which the
+ * lists of neighbours are made anew. */
+static void molecules(program *p, unsigned steps, unsigned lists, unsigned thermo, bool checked)
+{
+    begin(p);
+    for (int i = 0; i < 30; i++)
+        does(p, BCAST, SETUP + (uint64_t)i % 7, 3);
+    neighbours(p);
+    swaps(p, REVERSE, 6);
+    unsigned next = lists;
+    for (unsigned i = 1; i <= steps; i++, p->steps++) {
+        if (checked)
+            does(p, ALLREDUCE, CHECK, 5);
+        if (i == next) {
+            neighbours(p);
+            p->ns += 400 * US;
+            next += checked ? 8 + (unsigned)chance(p, 9) : lists;
+        } else {
+            swaps(p, FORWARD, 6);
+        }
+        p->ns += 1000 * US;
+        swaps(p, REVERSE, 6);
+        if (i % thermo == 0)
+            for (int k = 0; k < 4; k++)
+                does(p, ALLREDUCE, THERMO + (uint64_t)k * 1000, 5);
+    }
+}
+
+static void md_with_lists_and_output(void **state)
+{
+    (void)state;
+    program p;
+    molecules(&p, 500, 20, 100, false);
+    expect_steps(&p, 80);
+    molecules(&p, 5000, 20, 10, false);
+    expect_steps(&p, 80);
+    molecules(&p, 2000, 13, 50, true);
+    expect_steps(&p, 80);
+}
+
+/* ---- solvers ---- */
+
+/* Each step: assemble, and iterate until it converges. */
+static void solver(program *p, unsigned steps, unsigned least, unsigned more, int64_t assemble)
+{
+    begin(p);
+    for (unsigned i = 0; i < steps; i++, p->steps++) {
+        does(p, ALLREDUCE, 1, assemble);
+        swaps(p, 2, 2);
+        for (unsigned k = least + (unsigned)chance(p, more); k; k--) {
+            swaps(p, 3, 4);
+            does(p, ALLREDUCE, 4, 20);
+            does(p, ALLREDUCE, 5, 20);
+        }
+        does(p, ALLREDUCE, 6, 100);
+    }
+}
+
+static void iterations_that_vary(void **state)
+{
+    (void)state;
+    program p;
+    solver(&p, 300, 10, 5, 500);
+    expect_steps(&p, 80);
+    solver(&p, 100, 20, 20, 100);
+    expect_steps(&p, 80);
+}
+
+static void stages_of_a_step(void **state)
+{
+    (void)state;
+    program p;
+    for (uint32_t stages = 1; stages <= 4; stages++) {
+        begin(&p);
+        for (unsigned i = 0; i < 400; i++, p.steps++) {
+            for (uint32_t k = 0; k < stages; k++) {
+                swaps(&p, 1, 4);
+                does(&p, 20, 0, 300);
+            }
+            does(&p, ALLREDUCE, 2, 10);
+            if (i % 10 == 9)
+                does(&p, 30, 0, 100);
+        }
+        expect_steps(&p, 90);
+    }
+}
+
+/* Ten messages a step, always, and the computation after them. */
+static void messages_in_a_row(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    for (unsigned i = 0; i < 1000; i++, p.steps++) {
+        for (int k = 0; k < 10; k++)
+            does(&p, SEND, 1, 5);
+        for (int k = 0; k < 10; k++)
+            does(&p, WAIT, 1, 5);
+        p.ns += 2000 * US;
+    }
+    expect_steps(&p, 80);
+}
+
+/* ---- training ---- */
+
+static void batches(program *p, unsigned micro)
+{
+    for (unsigned k = 0; k < micro; k++) {
+        does(p, 40, 0, 300); /* load, forward, backward */
+        for (int layer = 0; layer < 6; layer++)
+            does(p, 41, 0, 500);
+        for (int layer = 0; layer < 6; layer++)
+            does(p, 42, 0, 900);
+    }
+    for (int bucket = 0; bucket < 3; bucket++)
+        does(p, ALLREDUCE, 0, 100);
+    does(p, 43, 0, 400); /* optimizer */
+    p->steps++;
+}
+
+static void training(void **state)
+{
+    (void)state;
+    static const unsigned micro[] = {1, 2, 4, 8};
+    program p;
+    for (int i = 0; i < 4; i++) {
+        begin(&p);
+        for (unsigned k = 0; k < 300; k++) {
+            batches(&p, micro[i]);
+            if (k % 50 == 49)
+                does(&p, 44, 0, 5000); /* a checkpoint */
+        }
+        expect_steps(&p, 80);
+    }
+}
+
+/* Twelve epochs of 60 steps, each with a validation. */
+static void epochs(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    for (unsigned epoch = 0; epoch < 12; epoch++) {
+        for (unsigned k = 0; k < 60; k++)
+            batches(&p, 1);
+        for (unsigned k = 0; k < 20; k++)
+            for (int layer = 0; layer < 6; layer++)
+                does(&p, 45, 0, 500);
+    }
+    expect_steps(&p, 80);
+}
+
+/* Ranges of steps, with ranges in them. */
+static void one_symbol_and_few(void **state)
+{
+    (void)state;
+    program p;
+    for (uint32_t symbols = 1; symbols <= 3; symbols++) {
+        begin(&p);
+        for (unsigned i = 0; i < 500; i++, p.steps++)
+            for (uint32_t s = 0; s < symbols; s++)
+                does(&p, 50 + s, 0, 100);
+        expect_steps(&p, symbols == 3 ? 350 : 500);
+    }
+}
+
+/* ---- what changes ---- */
+
+static void another_loop_comes(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    for (unsigned i = 0; i < 300; i++) {
+        does(&p, 60, 0, 50);
+        does(&p, 61, 0, 50);
+    }
+    p.told = p.steps = 0;
+    for (unsigned i = 0; i < 2000; i++, p.steps++) {
+        does(&p, 62, 0, 50);
+        swaps(&p, 63, 3);
+        if (i == 50)
+            p.told = 0; /* the loop before was still believed */
+    }
+    pki_repeats_loop loop = pki_repeats_told(p.finder);
+    assert_in_range(loop.turns, 1880, 2000);
+    pki_repeats_free(p.finder);
+}
+
+/* Messages are finished in the order in which they come. */
+static void any_order(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    for (unsigned i = 0; i < 1000; i++, p.steps++) {
+        for (int k = 0; k < 4; k++)
+            does(&p, IRECV, 1, 2);
+        for (int k = 0; k < 4; k++)
+            does(&p, WAIT, 10 + chance(&p, 2), 5);
+        does(&p, ALLREDUCE, 1, 400);
+        if (chance(&p, 7) == 0)
+            does(&p, 70, 0, 100);
+    }
+    expect_steps(&p, 120);
+}
+
+/* ---- where there is none ---- */
+
+static void chance_is_no_loop(void **state)
+{
+    (void)state;
+    static const uint64_t symbols[] = {2, 3, 5, 10, 50, 400};
+    program p;
+    for (int i = 0; i < 6; i++) {
+        begin(&p);
+        for (unsigned k = 0; k < 40000; k++)
+            does(&p, 80 + (uint32_t)chance(&p, symbols[i]), 0, 10);
+        expect_none(&p);
+    }
+}
+
+static void a_line_of_different_ones_is_no_loop(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    for (uint32_t k = 0; k < 3000; k++)
+        does(&p, k, 0, 10);
+    expect_none(&p);
+    begin(&p);
+    for (uint32_t k = 0; k < 200; k++)
+        does(&p, k, 0, 10);
+    expect_none(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(md_with_lists_and_output),
+        cmocka_unit_test(iterations_that_vary),
+        cmocka_unit_test(stages_of_a_step),
+        cmocka_unit_test(messages_in_a_row),
+        cmocka_unit_test(training),
+        cmocka_unit_test(epochs),
+        cmocka_unit_test(one_symbol_and_few),
+        cmocka_unit_test(another_loop_comes),
+        cmocka_unit_test(any_order),
+        cmocka_unit_test(chance_is_no_loop),
+        cmocka_unit_test(a_line_of_different_ones_is_no_loop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
