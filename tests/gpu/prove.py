@@ -1,4 +1,5 @@
-"""prove.py ROOT - docs/gpu-results.md is what results.py makes of the figures that are kept, and every figure has its cell."""
+"""prove.py ROOT - docs/gpu-results.md is what results.py makes of its form and the figures that are kept, and every figure has
+its cell in the form."""
 
 import glob
 import os
@@ -21,22 +22,24 @@ def keys_of(root):
     return keys
 
 
-def document_of(root):
-    with open(os.path.join(root, "docs", "gpu-results.md"), encoding="utf-8") as file:
+def form_of(root):
+    with open(os.path.join(root, "tests", "gpu", "results.md"), encoding="utf-8") as file:
         return file.read()
 
 
 def check_document(root):
-    document = document_of(root)
-    cells = {match.group(2) for match in results.CELL.finditer(document)}
+    form = form_of(root)
+    with open(os.path.join(root, "docs", "gpu-results.md"), encoding="utf-8") as file:
+        document = file.read()
+    cells = {match.group(2) for match in results.CELL.finditer(form)}
     yield from (f"no cell for {key}" for key in sorted(keys_of(root) - cells))
     kept = sorted(glob.glob(os.path.join(root, "tests", "gpu", "figures", "*.tsv")))
-    again = results.fill(document, results.read(kept), results.tests(), "2000-01-01")
+    again = results.measured(results.fill(form, results.read(kept), results.tests(), "2000-01-01"))
     if DATE.sub("", again) != DATE.sub("", document):
-        yield "docs/gpu-results.md is not what results.py makes of tests/gpu/figures: ./dev gpu-results"
+        yield "docs/gpu-results.md is not what results.py makes of tests/gpu/results.md and figures: ./dev gpu-results"
     for name in results.tests():
-        if f"`{name}`" not in document:
-            yield f"docs/gpu-results.md does not name the test {name}"
+        if f"`{name}`" not in form:
+            yield f"tests/gpu/results.md does not name the test {name}"
 
 
 def read(*texts):
@@ -77,7 +80,7 @@ def check_reading():
 
 
 def check_filling(root):
-    document = document_of(root)
+    document = form_of(root)
     cells = {match.group(2) for match in results.CELL.finditer(document)}
     seen = read(HEAD + "test.status\tbegun\n" + "".join(f"{key}\tfigure of {key}\n" for key in cells) + "test.status\twell, 1 s\n")
     filled = results.fill(document, seen, NAMES, "2030-01-03")
@@ -87,6 +90,10 @@ def check_filling(root):
     empty = results.fill(filled, {}, NAMES, "2030-01-03")
     if results.NOT_MEASURED in filled or empty.count(results.NOT_MEASURED) != len(cells) or "nothing, as of 2030-01-03" not in empty:
         yield "cells without a figure do not say so"
+    whole, none = results.measured(filled), results.measured(empty)
+    if "figure of bench.cold" not in whole or "## Kernels by pk_bench" in none or "## How to run" not in none or "<!--" in whole.replace(
+            "<!-- ", ""):
+        yield "sections without a figure are not left out, or others are"
 
 
 if __name__ == "__main__":

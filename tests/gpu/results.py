@@ -1,9 +1,10 @@
-"""results.py DOCUMENT [FIGURES...] - figures of runs on GPUs into docs/gpu-results.md; without any: that nothing was seen.
+"""results.py FORM DOCUMENT [FIGURES...] - docs/gpu-results.md from results.md and figures of runs on GPUs; without any: that
+nothing was seen.
 
 FIGURES has lines "key<TAB>text" (run.sh). "run" begins a run, "device" and "cuda" say on what, "test.NAME" is "begun", then
 the test's outcome; what stands between the two is the test's: figures, and "wrong", what was not so. A test's later run
-replaces its earlier one. In the document every cell that begins with <!--key--> gets the figure of that key, or "not
-measured". The paragraph <!--state-->...<!--end--> says what has been seen, on what and when, and what has not.
+replaces its earlier one. Every cell of the form that begins with <!--key--> gets the figure of that key, or "?"; a section
+of which nothing was measured is left out of the document. The paragraph <!--state-->...<!--end--> says what has been seen, on what and when, and what has not.
 """
 
 import datetime
@@ -68,8 +69,8 @@ def state(seen, names, today):
     done = [name for name in names if name in seen and is_seen(seen[name])]
     rest = [name for name in names if name not in done]
     if not done:
-        return (f"**Seen on a device: nothing, as of {today}.** No GPU has run any of these tests yet: {', '.join(names)}. All that "
-                "follows is unverified on a device. They run on mocks of the driver, of CUPTI, of NCCL and of PyTorch (suite `gpu`): that "
+        return (f"**Seen on a device: nothing, as of {today}.** No GPU has run any of these tests yet: {', '.join(names)}. All of it "
+                "is unverified on a device. They run on mocks of the driver, of CUPTI, of NCCL and of PyTorch (suite `gpu`): that "
                 "says that the tests themselves work, and that perfkit does what it means to do with the answers that it expects; "
                 "not that devices give them.")
     paragraphs = []
@@ -105,8 +106,16 @@ def wrapped(text, width=100):
     return "\n".join(lines)
 
 
+def measured(form):
+    """The form without the sections of which nothing was, and without its keys."""
+    head, *sections = re.split(r"(?m)^(?=## )", form)
+    kept = [section for section in sections
+            if not CELL.search(section) or any(m.group(0) != f"{m.group(1)}{NOT_MEASURED} |" for m in CELL.finditer(section))]
+    return re.sub(r"<!--[a-z0-9_.]+-->\n?", "", "".join([head, *kept]))
+
+
 def fill(document, seen, names, today):
-    """The document with the figures; keys that it has no cell for are told."""
+    """The form with the figures; keys that it has no cell for are told."""
     figures = {key: text for test in seen.values() for key, text in test["figures"].items()}
     cells = {match.group(2) for match in CELL.finditer(document)}
     for key in sorted(set(figures) - cells):
@@ -115,10 +124,10 @@ def fill(document, seen, names, today):
     return STATE.sub(lambda m: m.group(1) + "\n" + wrapped(state(seen, names, today)) + "\n" + m.group(2), document)
 
 
-def main(document, *paths):
-    with open(document, encoding="utf-8") as file:
+def main(form, document, *paths):
+    with open(form, encoding="utf-8") as file:
         text = file.read()
-    text = fill(text, read(paths), tests(), datetime.date.today().isoformat())
+    text = measured(fill(text, read(paths), tests(), datetime.date.today().isoformat()))
     with open(document, "w", encoding="utf-8") as file:
         file.write(text)
 
