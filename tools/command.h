@@ -23,6 +23,7 @@ typedef struct command {
     const char *help; /* one line */
 } command;
 
+command_function command_ab;
 command_function command_bench_ab;
 command_function command_capture;
 command_function command_compare;

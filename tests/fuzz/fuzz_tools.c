@@ -376,8 +376,8 @@ static void show(const comparison *c, compare_show *one)
 
 static int fuzz_compare(const uint8_t *data, size_t size)
 {
-    const compare_options options = {COMPARE_THRESHOLD, COMPARE_ALPHA, COMPARE_MOMENTS, false,
-                                     false};
+    const compare_options options = {
+        COMPARE_THRESHOLD, COMPARE_ALPHA, COMPARE_MOMENTS, false, false, NULL};
     bench_file file;
     comparison c;
     complaint why = {""};

@@ -1,6 +1,7 @@
 """compare.py Compare PK GOLDEN_FOLDER
-compare.py BenchAB PK PROGRAM [OLD.so SAME.so NEW.so BROKEN.so] - `pk compare` of files, and `pk bench-ab` with builds whose
-times are made up."""
+compare.py BenchAB PK PROGRAM [OLD.so SAME.so NEW.so BROKEN.so]
+compare.py AB PK PROGRAM RUNS - `pk compare` of files, `pk bench-ab` with builds whose times are made up, and `pk ab` with
+commands of known length."""
 
 import copy
 import json
@@ -89,6 +90,31 @@ class Compare(InFolder):
 
     def test_googles(self):
         self.golden("compare-google.txt", "compare-google.json", "compare-google.json", status=SAME)
+
+    def test_nvbenchs(self):
+        def state(axes, data, **more):
+            return {"name": axes, "device": 0, "summaries": [
+                {"tag": tag, "name": tag, "data": [{"name": "value", "type": "float64", "value": value}]}
+                for tag, value in data.items()]} | more
+
+        def document(time):
+            return {"meta": {"argv": ["b"]}, "devices": [], "benchmarks": [
+                {"name": "copy", "states": [
+                    state("Device=0 N=2^10", {"nv/cold/sample_size": "9", "nv/cold/time/gpu/mean": str(time),
+                                              "nv/cold/time/gpu/median": str(time / 1e6)}),
+                    state("Device=0 N=2^11", {"nv/cold/time/gpu/mean": time / 1e5, "nv/cold/time/cpu/mean": "9"}),
+                    state("Device=0 N=2^12", {}, is_skipped=True, skip_reason="too large")]},
+                {"name": "host", "states": [state("", {"nv/cpu_only/time/cpu/mean": "inf"})]}]}
+
+        files = [self.file(document(time), name) for time, name in ((2, "old.json"), (3, "new.json"))]
+        rows = json.loads(self.told("--json=-", *files, status=SLOWER))["comparisons"][0]["benchmarks"]
+        self.assertEqual([(r["name"], r["old"] and round(r["old"]), r["new"] and round(r["new"]), r["verdict"]) for r in rows], [
+            ("copy[Device=0 N=2^10]", 2000, 3000, "slower"), ("copy[Device=0 N=2^11]", 20000, 30000, "slower"),
+            ("copy[Device=0 N=2^12]", None, None, "not compared"), ("host", None, None, "not compared")])
+        self.assertIn("too large", rows[2]["text"])
+        broken = document(2)
+        del broken["benchmarks"][0]["name"]
+        self.refused(files[0], self.file(broken), says="nvbench without a name")
 
     # ---- single runs at different moments ----
 
@@ -441,6 +467,133 @@ class BenchAB(unittest.TestCase):
         self.refused(old, self.new, says="both have to be of one kind")
         self.refused(old, old, "--", "x", says="take no arguments")
         self.refused(old, old, "--google", says="run as processes")
+
+
+# ---- pk ab ----
+
+
+class AB(InFolder):
+    def setUp(self):
+        super().setUp()
+        self.log = self.path("log")
+        os.mkdir(self.path("tmp"))
+
+    def tearDown(self):
+        self.assertEqual(os.listdir(self.path("tmp")), [], "left behind")
+
+    def ab(self, *arguments, times="old=100,new=100", do=""):
+        environment = {**os.environ, "AB_LOG": self.log, "AB_TIMES": times, "AB_DO": do, "TMPDIR": self.path("tmp")}
+        return subprocess.run([PK, "ab", *arguments], capture_output=True, timeout=300, check=False, text=True,
+                              env=environment, cwd=self.folder)
+
+    def rows(self, *arguments, status=SAME, **more):
+        done = self.ab("--json=-", *arguments, **more)
+        self.assertEqual((done.returncode, done.stderr), (status, ""), done.stdout)
+        return {row["name"]: row for row in json.loads(done.stdout)["comparisons"][0]["benchmarks"]}
+
+    def refused(self, *arguments, says, **more):
+        done = self.ab(*arguments, **more)
+        self.assertEqual((done.returncode, done.stdout), (UNUSABLE, ""), done.stderr)
+        self.assertRegex(done.stderr, r"\Apk: [ -~]*\n\Z")
+        self.assertIn(says, done.stderr)
+
+    def benchmarks(self):
+        """Two programs that write files of benchmarks."""
+        return [shutil.copy(GIVEN[0], self.path(name)) for name in ("old", "new")]
+
+    def test_time_and_regions(self):
+        runs, saved = GIVEN[1], self.path("saved")
+        rows = self.rows("--runs=14", "--save", saved, "--", runs, "ab", "300", "--", runs, "ab", "3000", status=SLOWER)
+        self.assertEqual(list(rows)[:3], ["wall time", "CPU time", "step"])
+        for name in ("wall time", "step", "region changed, self in a step"):
+            self.assertEqual(rows[name]["verdict"], "slower", rows[name])
+        self.assertNotEqual(rows["region fixed, self in a step"]["verdict"], "faster")
+        self.assertGreater(rows["region changed, self in a step"]["ratio"], 1.5)
+        self.assertGreater(rows["wall time"]["old"], 20 * 600e3)
+        self.assertLess(rows["wall time"]["old"], 1e9)
+        done = subprocess.run([PK, "compare", "--threshold=0.5%", "--json=-", *(os.path.join(saved, name) for name in (
+            "old.json", "new.json"))], capture_output=True, check=False)
+        again = json.loads(done.stdout)["comparisons"][0]
+        self.assertEqual((again["method"], {row["name"]: row for row in again["benchmarks"]}), ("pairs", rows))
+        done = self.ab("--runs=14", "--filter=^wall", "--markdown=-", "--", runs, "ab", "3000", "--", runs, "ab", "300")
+        self.assertEqual((done.returncode, done.stderr), (SAME, ""))
+        self.assertIn("| **faster** |", done.stdout)
+        self.assertEqual(done.stdout.count("\n| "), 2)
+
+    def test_processor_time(self):
+        """Of those whom the command has waited for, too."""
+        spin = "i=0; while [ $i -lt %d ]; do i=$((i + 1)); done"
+        rows = self.rows("--runs=10", "--filter=CPU", "--", "sh", "-c", f"({spin % 10000}); true", "--", "sh", "-c",
+                         f"({spin % 60000}); true", status=SLOWER)
+        self.assertEqual(rows["CPU time"]["verdict"], "slower")
+
+    def test_files_of_benchmarks(self):
+        old, new = self.benchmarks()
+        rows = self.rows("--runs=30", "--", old, "--json={}", "--", new, "--json={}", "x", times="old=100,new=102",
+                         status=SLOWER)
+        self.assertEqual((list(rows), rows["f"]["verdict"], rows["f"]["old_launches"]), (["f"], "slower", 30))
+        self.assertAlmostEqual(rows["f"]["ratio"], 1.02, delta=0.001)
+        with open(self.log, encoding="utf-8") as log:
+            ran = [line.split()[0] for line in log]
+        self.assertEqual((len(ran), ran.count("old")), (62, 31))  # one of each counts for nothing
+        pairs = {tuple(ran[i:i + 2]) for i in range(0, len(ran), 2)}
+        self.assertEqual(pairs, {("old", "new"), ("new", "old")})  # 1 of 2^30 runs of this test has one order alone
+        rows = self.rows("--", old, "--benchmark_out={}", "--", new, "--benchmark_out={}", times="old=100,new=97")
+        self.assertEqual(rows["f"]["verdict"], "faster")
+
+    def test_what_fails_has_no_verdict(self):
+        old, new = self.benchmarks()
+        one = ["--", "true", "--", new, "--json={}"]
+        for do, says in (("fail", "exited with status 1: it would not"), ("kill", "was killed by signal 6"),
+                         ("silent", "wrote no file"), ("nonsense", "is not JSON")):
+            self.refused(*one, do=do, says=f"the new command ({new} --json={{}}) {says}")
+        self.refused("--timeout=0.3s", *one, do="hang", says="has not ended in time")
+        self.refused("--", self.path("none"), "--", "true", says="the old command")
+        # The twelfth run of it.
+        count = "echo >> count; [ $(wc -l < count) -lt 12 ]"
+        self.refused("--", "true", "--", "sh", "-c", count, says="exited with status 1")
+        self.refused("--", "sh", "-c", "echo {} > $(echo $PK_REPORT_PATH | sed s/%r/0/)", "--", "true",
+                     says="wrote no file")
+        self.refused("--", "sh", "-c", "echo x > $(echo $PK_REPORT_PATH | sed s/%r/0/)", "--", "true",
+                     says="wrote a report that")
+        self.assertTrue(os.path.exists(old))
+
+    def test_what_a_command_leaves_is_ended(self):
+        begin = time.monotonic()
+        self.ab("--runs=8", "--", "sh", "-c", "sleep 100 & echo $! >> pids", "--", "true")
+        self.assertLess(time.monotonic() - begin, 50)
+        with open(self.path("pids"), encoding="utf-8") as file:
+            left = file.read().split()
+        while any(os.path.exists(f"/proc/{pid}") for pid in left) and time.monotonic() - begin < 60:
+            time.sleep(0.01)
+        self.assertEqual([pid for pid in left if os.path.exists(f"/proc/{pid}")], [])
+
+    def test_time(self):
+        begin = time.monotonic()
+        done = self.ab("--time=1s", "--", "sleep", "0.02", "--", "sleep", "0.02")
+        self.assertLess(time.monotonic() - begin, 10)
+        self.assertEqual(done.stderr, "")
+        self.assertRegex(done.stdout, r"\d+ pairs of process runs")
+
+    def test_wrong_arguments(self):
+        self.refused(says="needs two commands")
+        self.refused("--", "true", says="needs two commands")
+        self.refused("--", "true", "--", says="needs two commands")
+        self.refused("--", "--", "true", says="needs two commands")
+        self.refused("true", "--", "true", "--", "true", says='"true" stands before')
+        self.refused("--runs=7", "--", "true", "--", "true", says="--runs takes")
+        self.refused("--time=x", "--", "true", "--", "true", says="--time takes")
+        self.refused("--filter=(", "--", "true", "--", "true", says="no regular expression")
+        self.refused("--fast", "--", "true", "--", "true", says='"--fast"')
+
+    def test_an_interruption_leaves_nothing(self):
+        ab = subprocess.Popen([PK, "ab", "--", "sh", "-c", "echo > here; sleep 100", "--", "true"], cwd=self.folder,
+                              env={**os.environ, "TMPDIR": self.path("tmp")}, stderr=subprocess.PIPE, text=True)
+        while not os.path.exists(self.path("here")):
+            time.sleep(0.01)
+        ab.send_signal(signal.SIGINT)
+        self.assertIn("interrupted", ab.communicate(timeout=60)[1])
+        self.assertEqual(ab.returncode, UNUSABLE)
 
 
 if __name__ == "__main__":

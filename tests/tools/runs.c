@@ -53,6 +53,29 @@ static int run_capture(int argc, char **argv)
     return pk_stop() != PK_OK;
 }
 
+/* ---- ab ---- */
+
+/* 20 steps, of which one region always takes 300 us and the other so many: ab MICROSECONDS. */
+
+static pk_region ab_fixed = PK_REGION_OF(PK_COMPUTE, "fixed");
+static pk_region ab_changed = PK_REGION_OF(PK_COMPUTE, "changed");
+
+static int run_ab(int argc, char **argv)
+{
+    useconds_t pause = argc > 1 ? (useconds_t)atoi(argv[1]) : 300;
+    if (pk_start(NULL) != PK_OK)
+        return 1;
+    for (int i = 0; i < 20; i++) {
+        pk_region_begin(&ab_fixed);
+        usleep(300);
+        pk_region_next(&ab_fixed, &ab_changed);
+        usleep(pause);
+        pk_region_end(&ab_changed);
+        pk_step(1);
+    }
+    return pk_stop() != PK_OK;
+}
+
 /* ---- comm ---- */
 
 /* A session with communicators of a library that is not there: calls that block, requests that
@@ -580,9 +603,9 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(int argc, char **argv);
     } programs[] = {
-        {"capture", run_capture}, {"comm", run_comm},       {"exact", run_exact},
-        {"hang", run_hang},       {"rotate", run_rotate},   {"spans", run_spans},
-        {"victim", run_victim},   {"windows", run_windows},
+        {"ab", run_ab},       {"capture", run_capture}, {"comm", run_comm},
+        {"exact", run_exact}, {"hang", run_hang},       {"rotate", run_rotate},
+        {"spans", run_spans}, {"victim", run_victim},   {"windows", run_windows},
     };
     for (size_t i = 0; argc > 1 && i < sizeof programs / sizeof *programs; i++)
         if (strcmp(argv[1], programs[i].name) == 0)

@@ -206,8 +206,8 @@ static char **compare_memory_paths;
 
 static bool compare_and_take(bench_file *old, bench_file *fresh)
 {
-    const compare_options options = {COMPARE_THRESHOLD, COMPARE_ALPHA, COMPARE_MOMENTS, false,
-                                     false};
+    const compare_options options = {
+        COMPARE_THRESHOLD, COMPARE_ALPHA, COMPARE_MOMENTS, false, false, NULL};
     const bench_file *olds[] = {old};
     complaint why = {""};
     comparison c;

@@ -1,5 +1,6 @@
 /* tools/compare/ab.c - two builds in turn, launched many times: `pk bench-ab` */
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <regex.h>
@@ -129,7 +130,7 @@ static void set_up_build(bench_file *build, const ab_wish *w, int side, const ch
     bench_text_set(&build->executable, w->paths[side]);
     bench_text_set(&build->side, side ? "new" : "old");
     bench_text_set(&build->method, together ? "one-process" : "processes");
-    if (together)
+    if (together || w->launch)
         ab_describe(build, w);
 }
 
@@ -139,7 +140,7 @@ static bool set_up(ab_session *s, const ab_wish *w, bool together, complaint *wh
     char session[40];
     const char *temporary = getenv("TMPDIR");
     *s = (ab_session){.wish = w, .wanted = w->runs, .began = ab_now()};
-    for (int side = 0; side < 2; side++) {
+    for (int side = 0; side < 2 && !w->launch; side++) {
         s->files[side] = realpath(w->paths[side], NULL);
         if (!s->files[side])
             return complaint_set(why, "%s: %s", w->paths[side], strerror(errno));
@@ -159,14 +160,18 @@ static bool set_up(ab_session *s, const ab_wish *w, bool together, complaint *wh
     return true;
 }
 
+void ab_empty_folder(const ab_session *s)
+{
+    DIR *folder = s->folder[0] ? opendir(s->folder) : NULL;
+    for (const struct dirent *e; folder && (e = readdir(folder));)
+        unlinkat(dirfd(folder), e->d_name, 0);
+    if (folder)
+        closedir(folder);
+}
+
 static void clean_up(ab_session *s)
 {
-    static const char *const files[] = {"launch.json", "launch.log", "new.json"};
-    for (size_t i = 0; s->folder[0] && i < sizeof files / sizeof *files; i++) {
-        char path[100];
-        snprintf(path, sizeof path, "%s/%s", s->folder, files[i]);
-        unlink(path);
-    }
+    ab_empty_folder(s);
     if (s->folder[0])
         rmdir(s->folder);
     for (int side = 0; side < 2; side++) {
@@ -235,7 +240,9 @@ static int conclude(ab_session *s)
 static int run(ab_session *s, bool together)
 {
     complaint why = {""};
-    bool ran = together ? ab_run_in_one_process(s, &why) : ab_run_processes(s, &why);
+    bool ran = s->wish->launch ? s->wish->launch(s, &why)
+               : together      ? ab_run_in_one_process(s, &why)
+                               : ab_run_processes(s, &why);
     if (s->shows_progress)
         fputs("\r\033[K", stderr);
     if (!ran)
@@ -246,13 +253,12 @@ static int run(ab_session *s, bool together)
     return conclude(s);
 }
 
-/* All of it; the exit status. */
-static int ab_run(const ab_wish *w)
+int ab_run(const ab_wish *w)
 {
     ab_session s;
     bool together = false;
     complaint why = {""};
-    if (!choose(w, &together, &why))
+    if (!w->launch && !choose(w, &together, &why))
         return complain("%s", why.text);
     catch_interruptions();
     unfinished = &s;
@@ -265,7 +271,7 @@ static int ab_run(const ab_wish *w)
 
 /* ---- options ---- */
 
-static bool parse_time(void *wish, const option_given *given)
+bool ab_parse_time(void *wish, const option_given *given)
 {
     double *seconds = (double *)(void *)((char *)wish + given->option->at), ns;
     if (!option_has_value(given))
@@ -282,10 +288,10 @@ static const option all_options[] = {
     {"--launches", "N", "of each build (default {}, at least 8)", PKI_OPTION_WORD, option_number,
      offsetof(ab_wish, runs), .least = AB_RUNS_LEAST, .most = 1000, .shown = AB_RUNS},
     {"--time", "2s", "of measuring each benchmark, both builds, all process runs (default {}s)",
-     PKI_OPTION_WORD, parse_time, offsetof(ab_wish, time), .shown = AB_TIME},
-    {"--budget", "5min", "begin no process run after this", PKI_OPTION_WORD, parse_time,
+     PKI_OPTION_WORD, ab_parse_time, offsetof(ab_wish, time), .shown = AB_TIME},
+    {"--budget", "5min", "begin no process run after this", PKI_OPTION_WORD, ab_parse_time,
      .at = offsetof(ab_wish, budget)},
-    {"--timeout", "10min", "for one process run (default 10min)", PKI_OPTION_WORD, parse_time,
+    {"--timeout", "10min", "for one process run (default 10min)", PKI_OPTION_WORD, ab_parse_time,
      .at = offsetof(ab_wish, timeout)},
     {"--filter", "REGEX", "only benchmarks whose name it matches", PKI_OPTION_WORD, option_text,
      .at = offsetof(ab_wish, filter)},

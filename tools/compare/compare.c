@@ -168,6 +168,11 @@ static void decide(comparison *c, bool machines)
     free(decisions);
 }
 
+static bool is_wanted(const comparison *c, const char *name)
+{
+    return !c->options.filter || regexec(c->options.filter, name, 0, NULL, 0) == 0;
+}
+
 /* The olds' benchmarks in order, then those that are new. */
 static void fill_all(comparison *c, const bench_file *const *olds, size_t old_count,
                      const bench_file *fresh)
@@ -181,7 +186,8 @@ static void fill_all(comparison *c, const bench_file *const *olds, size_t old_co
         const bench_file *file = f < old_count ? olds[f] : fresh;
         for (uint32_t i = 0; i < file->names.count; i++) {
             uint32_t known = seen.count;
-            if (table_add(&seen, file->series[i].name) == known)
+            if (is_wanted(c, file->series[i].name) &&
+                table_add(&seen, file->series[i].name) == known)
                 fill(c, file->series[i].name, olds, old_count, fresh);
         }
     }

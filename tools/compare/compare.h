@@ -1,6 +1,7 @@
 /* tools/compare/compare.h - files of benchmarks: read, compared, made by two builds in turn */
 #pragma once
 
+#include <regex.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -123,8 +124,9 @@ typedef enum compare_way {
 
 typedef struct compare_options {
     double threshold, alpha, moments;
-    bool cpu;         /* CPU time instead of the clock that counts */
-    bool any_machine; /* verdicts even though the machines differ */
+    bool cpu;              /* CPU time instead of the clock that counts */
+    bool any_machine;      /* verdicts even though the machines differ */
+    const regex_t *filter; /* only benchmarks whose name it matches; NULL: all */
 } compare_options;
 
 typedef struct compare_row {
@@ -188,7 +190,7 @@ typedef struct compare_wish {
 
 #define COMPARE_WISH_DEFAULTS                                                                      \
     {                                                                                              \
-        .options = { COMPARE_THRESHOLD, COMPARE_ALPHA, COMPARE_MOMENTS, false, false }             \
+        .options = { COMPARE_THRESHOLD, COMPARE_ALPHA, COMPARE_MOMENTS, false, false, NULL }       \
     }
 
 /* Ways to take a value; the option's offset is that of its member in the command's wish. */
@@ -223,11 +225,14 @@ int compare_print(const compare_wish *w, const comparison *steps, size_t count);
  *   one process   each loads both builds, as shared objects, into namespaces of their own, and
  *                 alternates short batches of them: what the machine does meanwhile cancels out */
 
+typedef struct ab_session ab_session;
+
 typedef struct ab_wish {
     compare_wish shared;
     operands builds;
-    const char *paths[2]; /* old, new: of them */
-    char **arguments;     /* for the programs */
+    const char *paths[2];                          /* old, new: of them; of commands their words */
+    bool (*launch)(ab_session *s, complaint *why); /* makes all process runs; NULL: as builds are */
+    char **arguments;                              /* for the programs */
     int argument_count;
     const char *filter, *save, *baseline;
     uint32_t runs;  /* of each build */
@@ -237,7 +242,7 @@ typedef struct ab_wish {
     bool google, quiet;
 } ab_wish;
 
-typedef struct ab_session {
+struct ab_session {
     const ab_wish *wish;
     bench_file builds[2]; /* old, new */
     char *files[2];       /* their whole paths */
@@ -246,7 +251,15 @@ typedef struct ab_session {
     double began;        /* s */
     bool shows_progress; /* progress is on the terminal */
     char folder[64];     /* for what process runs write; removed with the session */
-} ab_session;
+};
+
+/* All of it; the exit status. */
+int ab_run(const ab_wish *w);
+
+/* Removes what process runs have written into the session's folder. */
+void ab_empty_folder(const ab_session *s);
+
+option_take ab_parse_time; /* a double: seconds */
 
 /* Does process run or pair number `n` (from 0) begin with the new build? old new, new old, ... */
 bool ab_new_first(size_t n);
@@ -279,6 +292,9 @@ long ab_child_read(const ab_child *child, void *to, size_t size, double until, c
 /* Waits for it, having killed it if it was not read to its end. False, and why: it failed, and what
  * the last line of its output was. */
 bool ab_child_finish(ab_child *child, bool kill_it, const char *log, complaint *why);
+
+/* False unless it ended well; how it ended and what the last line of its output was. */
+bool ab_ended_well(int status, const char *log, complaint *why);
 
 /* ---- one process: what a process run sends through AB_CHILD_FD ---- */
 

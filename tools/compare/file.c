@@ -6,6 +6,7 @@
 
 #include "bench/stats/samples.h"
 #include "compare/compare.h"
+#include "compare/nvbench.h"
 #include "files.h"
 #include "memory.h"
 #include "out/json_write.h"
@@ -323,7 +324,9 @@ static bool read_document(json_t *document, bench_file *file, complaint *why)
     if (!json_is_array(json_object_get(document, "benchmarks")))
         return complaint_set(why,
                              "is JSON, but has no \"benchmarks\": neither pk_bench's nor Google"
-                             " Benchmark's");
+                             " Benchmark's nor nvbench's");
+    if (nvbench_is_one(document))
+        return nvbench_read(document, file, "", why);
     json_t *context = json_object_get(document, "context");
     json_read_text(&j, json_object_get(context, "perfkit"), "launch", &run);
     bool read = !j.failed && read_context(&j, document, file) &&

@@ -100,9 +100,11 @@ static void last_line(const char *log, char *out, size_t size)
         fclose(file);
 }
 
-static bool complain_about(int status, const char *log, complaint *why)
+bool ab_ended_well(int status, const char *log, complaint *why)
 {
     char said[210];
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return true;
     last_line(log, said, sizeof said);
     if (WIFSIGNALED(status))
         return complaint_set(why, "was killed by signal %d%s", WTERMSIG(status), said);
@@ -123,7 +125,7 @@ bool ab_child_finish(ab_child *child, bool kill_it, const char *log, complaint *
     close(child->fd);
     if (ended < 0)
         return complaint_set(why, "%s", strerror(errno));
-    return (WIFEXITED(status) && WEXITSTATUS(status) == 0) || complain_about(status, log, why);
+    return ab_ended_well(status, log, why);
 }
 
 /* ---- each process run a process that loads both builds ---- */
