@@ -88,7 +88,7 @@ def names(root):
     """The pages of this project, relative to its root."""
     docs = [os.path.join(folder, name) for folder in ("docs", os.path.join("docs", "internals"))
             for name in sorted(os.listdir(os.path.join(root, folder))) if name.endswith(".md")]
-    return ["README.md", *docs, "examples/README.md"]
+    return ["README.md", *docs, "examples/README.md", "package/SKILL.md"]
 
 
 def load(root, name):

@@ -14,6 +14,8 @@ import sys
 import tempfile
 import unittest
 
+import traces
+
 PK, FORGE, RUN_TRACE, RUNS = sys.argv[1:5]
 
 
@@ -58,6 +60,14 @@ class Job(unittest.TestCase):
         self.assertTrue(late["late_low"] < 0.1 < late["late_high"], late)
         text = self.run_pk(self.path("job"))
         self.assertIn(f"Rank {slow[0]} (host node{slow[0] // 4}) takes", " ".join(text.split()))
+        told = traces.brief(self.run_pk("--brief", self.path("job")))
+        verdict = dict(reversed(told))["verdict"]
+        self.assertEqual((verdict["name"], verdict["rank"], verdict["stage"]), ("late-rank", str(slow[0]), "backward"))
+        self.assertTrue(float(verdict["low"]) < 0.1 < float(verdict["high"]), verdict)
+        self.assertEqual(verdict["text"], late["text"])
+        following = [f[""] for key, f in told if key == "next"]
+        self.assertRegex(following[0], f"pk report --brief .*{slow[0]}")
+        self.assertEqual(following[-2:], [f"pk job {self.path('job')}", f"pk job --html job.html {self.path('job')}"])
         self.assertIn("16 of 16 ranks on 4 hosts", text)
 
     def test_whole_reports_say_the_same(self):
@@ -361,6 +371,10 @@ class Job(unittest.TestCase):
     def against(self, *arguments, expect):
         report = json.loads(self.run_pk("--json", *arguments, expect=expect))
         self.assertEqual(report["against"]["slower"], expect == 1)
+        told = traces.brief(self.run_pk("--brief", *arguments, expect=expect))
+        changes = [f["change"] for key, f in told if key == "against"]
+        self.assertTrue(changes)
+        self.assertEqual("slower" in changes, expect == 1)
         return report["against"]
 
     def test_against_the_same_is_the_same(self):

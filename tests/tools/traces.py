@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import tempfile
 import unittest
 
@@ -18,6 +19,24 @@ class InFolder(unittest.TestCase):
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
+
+
+# ---- brief forms ----
+
+FIELD = re.compile(r' ([a-z0-9_]+)=("(?:[^"\\]|\\.)*"|[^" ]+)')
+
+
+def brief(text):
+    """[(key, {field: text})] of a brief form, and that it is one."""
+    lines = text.splitlines()
+    assert len(lines) <= 60, len(lines)
+    out = []
+    for line in lines:
+        key, _, rest = line.partition(":")
+        fields = {"": rest[1:]} if key == "next" else dict(FIELD.findall(rest))
+        assert key == "next" or not FIELD.sub("", rest), line
+        out.append((key, {name: json.loads(value) if value[:1] == '"' else value for name, value in fields.items()}))
+    return out
 
 
 # ---- traces ----

@@ -14,7 +14,7 @@
 #include "read/json.h"
 
 typedef struct wish {
-    bool json;
+    bool json, brief;
     pki_job_steps steps, against_steps;
     const char *against, *html;
     uint32_t margin;
@@ -55,6 +55,10 @@ static const option all_options[] = {
      " (docs/job.md)",
      PKI_OPTION_FILE, option_text, offsetof(wish, html), .needs = "a file"},
     {"--json", NULL, "the job as JSON (docs/job.md)", .at = offsetof(wish, json)},
+    {"--brief", NULL,
+     "what was found, in 60 lines at most for programs and assistants "
+     "(docs/internals/report-format.md)",
+     .at = offsetof(wish, brief)},
 };
 
 static const option_table command_options = {
@@ -109,9 +113,11 @@ static int print_findings(const wish *w, const pki_job *j, const pki_against *a)
         done = print_page(w, &found, a);
     else if (w->json)
         memory_needed(pki_job_print_json(&found, a, other_of(w), stdout));
+    else if (w->brief)
+        memory_needed(pki_job_print_brief(&found, a, w->files.all, w->files.count, stdout));
     else
         memory_needed(pki_job_print_text(&found, stdout));
-    if (a && !w->json && !w->html)
+    if (a && !w->json && !w->html && !w->brief)
         pki_against_text(a, other_of(w), stdout);
     pki_job_findings_finish(&found);
     return !done ? EXIT_UNUSABLE : a && a->slower ? EXIT_SLOWER : EXIT_OK;
@@ -149,6 +155,8 @@ static bool makes_sense(const wish *w)
         complain("job needs files or folders (pk job --help)");
     else if (w->html && w->json)
         complain("--html or --json?");
+    else if (w->brief && (w->html || w->json))
+        complain("--brief or %s?", w->html ? "--html" : "--json");
     else if (w->html && !html_can_write(w->html, &why))
         complain("%s", why.text);
     else

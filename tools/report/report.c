@@ -18,7 +18,7 @@
 #include "read/json.h"
 
 typedef struct wish {
-    bool json, threads, tree;
+    bool json, brief, threads, tree;
     uint32_t top, width, depth, least;
     const char *path, *html, *against, *filter, *steps;
     operands files;
@@ -62,6 +62,10 @@ static const option all_options[] = {
      .shown = PKI_PAGE_WIDTH},
     {"--json", NULL, "the report as JSON (docs/internals/report-format.md)",
      .at = offsetof(wish, json)},
+    {"--brief", NULL,
+     "what was found, in 60 lines at most for programs and assistants "
+     "(docs/internals/report-format.md)",
+     .at = offsetof(wish, brief)},
     {"--html", "PAGE",
      "the report with charts, as one file for a browser; \"-\" is the standard output "
      "(docs/guide.md)",
@@ -104,6 +108,8 @@ static bool makes_sense(wish *w)
         complain("one file at a time: \"%s\" or \"%s\"?", w->path, w->files.all[1]);
     else if (w->html && w->json)
         complain("--html or --json?");
+    else if (w->brief && (w->html || w->json || w->against || w->tree || w->threads || w->filter))
+        complain("--brief goes with --steps alone");
     else if (w->against && w->json)
         complain("--against or --json?");
     else if (w->filter && (w->html || w->json))
@@ -252,6 +258,8 @@ static int print_text(const wish *w, const pki_summary *summary, regex_t *patter
         return print_against(w, summary, &options);
     if (w->json)
         return print_json(summary);
+    if (w->brief)
+        return report_brief(summary, w->path, stdout), EXIT_OK;
     report_capture(summary, &options, stdout);
     int error = pki_report_text_with(summary, &options, stdout);
     if (!error && w->tree)

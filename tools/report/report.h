@@ -9,6 +9,11 @@
 /* In front of the report of its events. Nothing where the summary is of no capture. */
 void report_capture(const pki_summary *summary, const pki_report_options *options, FILE *file);
 
+/* The run, or why a captured step took longer, in 60 lines for programs. Errors stick to the
+ * stream.
+ */
+void report_brief(const pki_summary *summary, const char *path, FILE *file);
+
 /* The call tree, if there is one: down to this depth, and what takes at least this share of all. */
 void report_tree(const pki_summary *summary, const pki_report_options *options, uint32_t depth,
                  double least, FILE *file);

@@ -55,6 +55,27 @@ static inline const char *pki_job_text_rank(char text[16], int32_t rank)
 
 bool pki_job_print_text(const pki_job_findings *f, FILE *to);
 
+/* ---- few lines for programs and assistants (docs/internals/report-format.md) ---- */
+
+#define PKI_BRIEF_SCHEMA 1
+
+/* "KEY: FIELD=VALUE FIELD="TEXT"". A number that is not finite and an empty text are left out. */
+void pki_brief_open(FILE *to, const char *key);
+void pki_brief_text(FILE *to, const char *field, const char *text);
+void pki_brief_word(FILE *to, const char *field, const char *word);
+void pki_brief_int(FILE *to, const char *field, double n);
+void pki_brief_real(FILE *to, const char *field, double value);
+void pki_brief_close(FILE *to);
+
+const char *pki_brief_severity(pki_severity severity);
+
+/* "next: COMMAND PATH...": as a shell reads it. */
+void pki_brief_next(FILE *to, const char *command, char *const *paths, size_t count);
+
+/* a: NULL: it is beside nothing. paths: what the job was read from. */
+bool pki_job_print_brief(const pki_job_findings *f, const pki_against *a, char *const *paths,
+                         size_t count, FILE *to);
+
 /* ---- what the ranks cost beside time ---- */
 
 /* A section, and a member of that key; nothing if nothing was measured. */
