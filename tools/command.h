@@ -34,6 +34,7 @@ command_function command_merge;
 command_function command_query;
 command_function command_report;
 command_function command_recover;
+command_function command_run;
 command_function command_status;
 command_function command_top;
 command_function command_where;

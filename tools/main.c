@@ -7,6 +7,7 @@
 #include <string.h>
 
 static const command commands[] = {
+    {"run", command_run, "a program as it is, under perfkit: no line is changed"},
     {"report", command_report, "where a run spent its time, from its report or trace file"},
     {"job", command_job, "all ranks of a job as one: who is late, where, and what it costs"},
     {"query", command_query, "what runs did, asked in SQL: calls, kernels, steps of all ranks"},

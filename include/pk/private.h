@@ -1,6 +1,6 @@
-/* pk/private.h - what libpk does for the libraries beside it (libpk_mpi, libpk_nccl, libpkbench):
- * messages and starts in perfkit's name, a rank's part of the job's file (pk_options.job_path), and
- * what ranks are compared by while they run (PK_MPI_STRAGGLERS).
+/* pk/private.h - what libpk does for the libraries beside it (libpk_mpi, libpk_nccl, libpk_attach,
+ * libpkbench): messages and starts in perfkit's name, a rank's part of the job's file
+ * (pk_options.job_path), and what ranks are compared by while they run (PK_MPI_STRAGGLERS).
  *
  * Not for users: programs have no use for it, and it changes without notice. Its symbols, and those
  * that the inline functions of other headers call, end in "_" and have a version of their own,
@@ -37,6 +37,10 @@ PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options
 /* "perfkit: SENTENCE" on stderr. rank: of this process; ranks other than 0 print nothing. -1: the
  * rank that the launcher gives. */
 PK_API void pk_say_(int32_t rank, const char *sentence);
+
+/* Ends the session as exit() does: by perfkit's own thread, from any place of the program, a
+ * handler of a signal included. For libpk_attach, which `pk run` preloads. */
+PK_API void pk_exit_(void);
 
 /* While a session is open: the thread goes on to wait for other ranks (1), or has done so. */
 #ifndef PK_DISABLE
@@ -157,6 +161,7 @@ PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options
     return PK_OK;
 }
 PK_API void pk_say_(int32_t rank, const char *sentence) {}
+PK_API void pk_exit_(void) {}
 PK_API void pk_job_hold_(uint32_t ranks) {}
 PK_API uint32_t pk_job_take_(pk_job_part_ *part)
 {

@@ -692,6 +692,14 @@ static void pki_session_exit(void)
     pki_session_abandon(!ended);
 }
 
+void pk_exit_(void)
+{
+    int saved = errno;
+    if (pki_the_session.open)
+        pki_session_exit();
+    errno = saved;
+}
+
 /* ---- start requested ---- */
 
 /* A session that nobody in the program has asked for, so that

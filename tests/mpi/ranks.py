@@ -30,9 +30,11 @@ def results(folder):
     return {name: open(os.path.join(folder, name), encoding="utf-8").read() for name in names}
 
 
-def check_rank(folder, rank):
-    """Complaints, and what the rank did."""
+def check_rank(folder, rank, whole=False):
+    """Complaints, and what the rank did. whole: the session began before MPI and ended behind it."""
     calls, wanted = launch.expected(folder, rank)
+    for name in ("MPI_Init", "MPI_Finalize") if whole else ():
+        calls[name] += 1
     trace, report = launch.read(folder, f"run-{rank}.json"), launch.read(folder, f"report-{rank}.json")
     operations = launch.operations_of(trace)
     found = {key: 0 for key in wanted}
@@ -52,10 +54,10 @@ def check_rank(folder, rank):
     return [f"rank {rank}: {text}" for text in complaints], operations
 
 
-def check(folder):
+def check(folder, whole=False):
     complaints, ranks = [], []
     for rank in range(RUN_RANKS):
-        said, operations = check_rank(folder, rank)
+        said, operations = check_rank(folder, rank, whole)
         complaints += said
         ranks.append(operations)
     numbers = [launch.sequences(operations, "MPI_COMM_WORLD") for operations in ranks]
@@ -77,6 +79,33 @@ def run(mpiexec, program, *libraries):
         wrapped = results(folder)
         complaints = [f"{name} is not the same" for name in alone if alone[name] != wrapped[name]]
         complaints += check(folder)
+    for complaint in complaints[:60]:
+        print(complaint)
+    return 1 if complaints else 0
+
+
+# ---- the program alone, then by pk run ----
+
+# As above; it finds the program's MPI by itself. What is said at the end is rank 0's alone, on stderr.
+
+
+def attached(mpiexec, pk, program):
+    pk, program = os.path.abspath(pk), os.path.abspath(program)
+    settings = {key: value for key, value in RUN_SETTINGS.items() if key not in ("PK_MPI_START", "PK_LOG")}
+    with tempfile.TemporaryDirectory() as folder:
+        said = launch.run(mpiexec, RUN_RANKS, [program], folder)
+        alone = results(folder)
+        done = launch.finish(mpiexec, RUN_RANKS, [pk, "run", "-o", "of", "--", program], folder, settings)
+        complaints = [] if done.stdout == said else ["what it prints is not the same"]
+        if len(re.findall("perfkit: recorded in", done.stderr)) != 1:
+            complaints.append(f"it says {done.stderr}")
+        complaints += [f"{name} is not the same" for name, text in results(folder).items() if alone[name] != text]
+        complaints += check(folder, whole=True)
+        plain = launch.finish(mpiexec, RUN_RANKS, [pk, "run", "-o", "of", "--quiet", "--", program], folder)
+        complaints += [plain.stderr] if "perfkit" in plain.stderr else []
+        job = subprocess.run([pk, "job", "--json", "of"], cwd=folder, capture_output=True, text=True, check=False)
+        if job.returncode or len(json.loads(job.stdout)["ranks"]) != RUN_RANKS:
+            complaints.append(f"pk job: {job.stdout[:300]}{job.stderr}")
     for complaint in complaints[:60]:
         print(complaint)
     return 1 if complaints else 0
@@ -614,4 +643,4 @@ def stragglers(mpiexec, program):
 
 
 if __name__ == "__main__":
-    sys.exit({"run": run, "other": other, "left": left, "asked": asked, "groups": groups, "gather": gather, "stencil": stencil, "exchange": exchange, "clocks": clocks, "stragglers": stragglers}[sys.argv[1]](*sys.argv[2:]))
+    sys.exit({"run": run, "attached": attached, "other": other, "left": left, "asked": asked, "groups": groups, "gather": gather, "stencil": stencil, "exchange": exchange, "clocks": clocks, "stragglers": stragglers}[sys.argv[1]](*sys.argv[2:]))

@@ -751,9 +751,14 @@ PKI_MPI_CALL(Finalize)(void)
     return status;
 }
 
+/* Of libpk_attach, whose session ends with the process otherwise. */
+extern void pk_attach_end_(void) __attribute__((weak));
+
 PKI_MPI_CALL(Abort)(MPI_Comm comm, int code)
 {
     finish();
     job_abort();
+    if (pk_attach_end_)
+        pk_attach_end_();
     return PMPI_Abort(comm, code);
 }

@@ -3,6 +3,9 @@ case $PAGE in
 docs/gpu.md | docs/nccl.md)
     cc "$SOURCE/examples/steps.c" -o train $(pkg-config --cflags --libs pk)
     ;;
+docs/run.md)
+    [ -z "$(command -v mpicc)" ] || mpicc "$SOURCE/tests/docs/given/solver.c" -o solver
+    ;;
 docs/guide.md)
     [ -z "$(command -v mpicc)" ] || mpicc "$SOURCE/tests/docs/given/solver.c" -o solver
     [ -z "$(command -v mpicc)" ] || mpicc "$SOURCE/tests/docs/given/trainer.c" $(pkg-config --cflags --libs pk) -o trainer

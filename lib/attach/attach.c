@@ -1,0 +1,461 @@
+/* lib/attach/attach.c - the session of a program that knows nothing of it, and the functions of the
+ * C library's in front of which libpk_attach stands
+ *
+ * These do what they do without it, but for the process of the session: it ends before the process
+ * does, and where that becomes another program (sh -c './solver', env, numactl), `pk run` is asked
+ * to look at that one, too. They need no malloc, no lock, and nothing that a constructor has made:
+ * children after vfork() and handlers of signals call them.
+ */
+#include "attach/attach.h"
+
+#include <pk/private.h>
+#include <pk/region.h>
+#include <pk/session.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- what is wanted ---- */
+
+pki_attached pki_attach;
+static pid_t here; /* the process of the session; 0: there is none */
+
+static bool is_here(void)
+{
+    return here && getpid() == here;
+}
+
+/* "nvtx,itt": these; "-ompt": all but this; "none". */
+static bool listens(const char *whom)
+{
+    const char *list = pki_attach.listen;
+    size_t n = strlen(whom);
+    if (!pki_attach.folder)
+        return false;
+    if (!list || !*list)
+        return true;
+    bool without = *list == '-';
+    for (list += without; *list; list += strcspn(list, ","), list += *list == ',')
+        if (strcspn(list, ",") == n && strncmp(list, whom, n) == 0)
+            return !without;
+    return without;
+}
+
+/* ---- the environment ---- */
+
+static bool is_variable(const char *line, const char *name)
+{
+    size_t n = strlen(name);
+    return n && strncmp(line, name, n) == 0 && line[n] == '=';
+}
+
+static char *find_variable(const char *name)
+{
+    for (char **e = environ; e && *e; e++)
+        if (is_variable(*e, name))
+            return *e + strlen(name) + 1;
+    return NULL;
+}
+
+static bool is_of_pk_run(const char *line)
+{
+#define IS(name, member)                                                                           \
+    if (is_variable(line, name))                                                                   \
+        return true;
+    PKI_ATTACH_VARIABLES(IS)
+#undef IS
+    return false;
+}
+
+/* As it was before `pk run`: children are none of ours, and the program reads what it would have
+ * read. In place, since main's third argument may be this very array. */
+static void restore_environment(void)
+{
+    char **to = environ;
+    for (char **e = environ; e && *e; e++) {
+        bool preload = is_variable(*e, "LD_PRELOAD");
+        if (preload && pki_attach.preload_line)
+            *to++ = pki_attach.preload_line;
+        else if (!preload && !is_of_pk_run(*e))
+            *to++ = *e;
+    }
+    if (to)
+        *to = NULL;
+}
+
+/* "NAME=VALUE"; NULL: there is no such variable. */
+static char *line_of(const char *name, const char *value)
+{
+    char *line = NULL;
+    return value && asprintf(&line, "%s=%s", name, value) >= 0 ? line : NULL;
+}
+
+static const char *copy_of(const char *name)
+{
+    char *line = line_of(name, find_variable(name));
+    return line ? line + strlen(name) + 1 : NULL;
+}
+
+static void read_variables(void)
+{
+#define READ(name, member) pki_attach.member = copy_of(name);
+    PKI_ATTACH_VARIABLES(READ)
+#undef READ
+    pki_attach.preload_line = line_of("LD_PRELOAD", pki_attach.preload);
+}
+
+/* ---- the session ---- */
+
+static bool is_first(void)
+{
+    return pki_attach.pid && atol(pki_attach.pid) == (long)getpid();
+}
+
+/* A path in the folder, of a pattern of pk_options; the variable of the same option wins. It is
+ * never freed: pk_start copies, but it is few bytes, once. */
+static const char *path_of(const char *variable, const char *ending)
+{
+    const char *each = is_first() ? "" : "-%p";
+    size_t n = 0;
+    char *out = NULL;
+    if (variable && secure_getenv(variable))
+        return NULL;
+    char *folder = calloc(2, strlen(pki_attach.folder) + 1);
+    for (const char *c = pki_attach.folder; folder && *c; c++) {
+        folder[n++] = *c;
+        if (*c == '%')
+            folder[n++] = '%';
+    }
+    if (folder && asprintf(&out, "%s/%%r%s%s", folder, each, ending) < 0)
+        out = NULL;
+    free(folder);
+    return out;
+}
+
+/* A value of pk_options.tuning in quotes. */
+static char *quoted(const char *text)
+{
+    size_t n = 0;
+    char *out = text ? calloc(2, strlen(text) + 2) : NULL;
+    if (!out)
+        return NULL;
+    out[n++] = '\'';
+    for (; *text; text++) {
+        out[n++] = *text;
+        if (*text == '\'')
+            out[n++] = '\'';
+    }
+    out[n] = '\'';
+    return out;
+}
+
+static const char *tuning(void)
+{
+    char *arena = quoted(path_of("PK_ARENA_PATH", ".arena")), *out = NULL;
+    bool nvtx = listens("nvtx") && !secure_getenv("PK_NVTX_CONSUME");
+    if (asprintf(&out, "%s%s%s%s", arena ? "arena_path=" : "", arena ? arena : "",
+                 arena && nvtx ? "," : "", nvtx ? "nvtx_consume=1" : "") < 0)
+        out = NULL;
+    free(arena);
+    return out;
+}
+
+static const char *unless_set(const char *variable, const char *text)
+{
+    return secure_getenv(variable) ? NULL : text;
+}
+
+/* The program has not asked for perfkit, so whatever is wrong is said in a line, and it goes on. */
+static void begin(void)
+{
+    char line[400];
+    here = getpid(); /* pk_start asks for variables that we answer */
+    pk_status status = pk_start(
+        pk_options(.report_path = path_of("PK_REPORT_PATH", ".report.json"),
+                   .trace_path = pki_attach.trace ? path_of("PK_TRACE_PATH", ".trace.json") : NULL,
+                   .windows_path = path_of("PK_WINDOWS_PATH", ".windows.jsonl"),
+                   .capture = unless_set("PK_CAPTURE", "slow=1.2;request;straggler"),
+                   .capture_path = path_of("PK_CAPTURE_PATH", "-%s.step.json.gz"),
+                   .backends = pki_attach.gpu
+                                   ? unless_set("PK_BACKENDS", "cuda,cupti,nvtx,nccl,nvml")
+                                   : NULL,
+                   .tuning = tuning()));
+    if (status || !PK_ON_)
+        here = 0;
+    if (!status || status == PK_EBUSY)
+        return;
+    snprintf(line, sizeof line, "pk run: nothing is recorded: %.300s (%s)", pk_error_message(),
+             pk_status_name(status));
+    pk_say_(-1, line);
+}
+
+/* ---- its end ---- */
+
+static void say_where(void)
+{
+    const char *folder = pki_attach.folder;
+    char line[1100], report[4200];
+    snprintf(report, sizeof report, "%.4000s/0.report.json", folder);
+    if (secure_getenv("PK_REPORT_PATH"))
+        snprintf(line, sizeof line, "recorded in %.500s", folder);
+    else if (access(report, R_OK) != 0)
+        snprintf(line, sizeof line, "the report could not be written to %.500s", folder);
+    else if (pki_attach.size && atol(pki_attach.size) > 1)
+        snprintf(line, sizeof line, "recorded in %.500s: `pk job %.500s` shows it", folder, folder);
+    else
+        snprintf(line, sizeof line, "recorded in %.500s: `pk report %.520s` shows it", folder,
+                 report);
+    pk_say_(0, line);
+}
+
+/* Of a job its rank 0, and of a tree of processes the first. */
+static bool speaks(void)
+{
+    return !pki_attach.quiet && is_first() && !(pki_attach.rank && atol(pki_attach.rank));
+}
+
+static void end_session(bool process)
+{
+    static bool ended;
+    if (!is_here() || __atomic_exchange_n(&ended, true, __ATOMIC_RELAXED))
+        return;
+    pk_exit_();
+    if (process && speaks())
+        say_where();
+}
+
+static void at_exit(void)
+{
+    end_session(true);
+}
+
+/* libpk_mpi calls it in MPI_Abort, behind which no exit() comes by. */
+PK_API void pk_attach_end_(void);
+
+void pk_attach_end_(void)
+{
+    end_session(true);
+}
+
+/* ---- variables by which libraries find who listens ---- */
+
+/* They are in no environment, so no child finds them; and who reads them by getenv(), as all of
+ * these libraries do, gets an answer unless the user has given one. */
+static struct {
+    const char *name, *value;
+} answers[6];
+
+PK_API char *getenv(const char *name)
+{
+    char *value = find_variable(name);
+    for (size_t i = 0; !value && i < sizeof answers / sizeof *answers && answers[i].name; i++)
+        if (strcmp(answers[i].name, name) == 0 && (pki_attach.children || is_here()))
+            return (char *)(uintptr_t)answers[i].value;
+    return value;
+}
+
+PK_API char *secure_getenv(const char *name);
+
+char *secure_getenv(const char *name)
+{
+    return getauxval(AT_SECURE) ? NULL : getenv(name);
+}
+
+static void answer(const char *name, const char *value)
+{
+    size_t i = 0;
+    while (answers[i].name)
+        i++;
+    answers[i].value = value;
+    answers[i].name = name;
+}
+
+/* ---- the end of the process ---- */
+
+PK_API void _exit(int status)
+{
+    end_session(true);
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+PK_API void _Exit(int status)
+{
+    _exit(status);
+}
+
+/* ---- another program in its place ---- */
+
+#define MOST 4096 /* variables and arguments: they are copied on the stack */
+
+static int (*real_execvpe)(const char *, char *const[], char *const[]);
+
+static void find_real(void)
+{
+    void *found = real_execvpe ? NULL : dlsym(RTLD_NEXT, "execvpe");
+    if (found)
+        memcpy(&real_execvpe, &found, sizeof found);
+}
+
+static size_t count(char *const list[])
+{
+    size_t n = 0;
+    while (list && list[n])
+        n++;
+    return n;
+}
+
+static bool is_ours(const char *line)
+{
+    return is_of_pk_run(line) || (pki_attach.children && is_variable(line, "LD_PRELOAD"));
+}
+
+/* Can it be executed? If not, execve says why, and the program goes on as it would. */
+static bool is_program(const char *path)
+{
+    struct stat s;
+    return path && strlen(path) < PATH_MAX && stat(path, &s) == 0 && S_ISREG(s.st_mode) &&
+           access(path, X_OK) == 0;
+}
+
+static bool is_followed(const char *path, char *const arguments[], char *const environment[])
+{
+    return pki_attach.command && (pki_attach.children || is_here()) && is_program(path) &&
+           arguments && arguments[0] && count(arguments) < MOST && environment &&
+           count(environment) < MOST;
+}
+
+/* The variables of the new program: its own, and what `pk run` is to be told again. */
+static size_t gather(char **with, char *const environment[], char *again)
+{
+    size_t n = 0;
+    for (; *environment; environment++)
+        if (!is_ours(*environment))
+            with[n++] = *environment;
+#define PUT(name, member)                                                                          \
+    if (pki_attach.member)                                                                         \
+        with[n++] = (char *)(uintptr_t)(pki_attach.member - sizeof name);
+    PKI_ATTACH_VARIABLES(PUT)
+#undef PUT
+    if (pki_attach.children && pki_attach.preload_line)
+        with[n++] = pki_attach.preload_line;
+    with[n++] = again;
+    with[n] = NULL;
+    return n;
+}
+
+/* pk run -- ARGUMENTS, with what the first one was asked for. */
+static int follow(const char *path, char *const arguments[], char *const environment[])
+{
+    static char run[] = "run", end[] = "--";
+    size_t words = count(arguments);
+    char *to[words + 4], *with[count(environment) + 16], again[PATH_MAX + 16];
+    snprintf(again, sizeof again, "PK_RUN_AGAIN=%s", path);
+    gather(with, environment, again);
+    to[0] = (char *)(uintptr_t)pki_attach.command;
+    to[1] = run;
+    to[2] = end;
+    memcpy(to + 3, arguments, (words + 1) * sizeof *to);
+    end_session(false);
+    return (int)syscall(SYS_execve, pki_attach.command, to, with);
+}
+
+PK_API int execve(const char *path, char *const arguments[], char *const environment[])
+{
+    if (is_followed(path, arguments, environment))
+        return follow(path, arguments, environment);
+    return (int)syscall(SYS_execve, path, arguments, environment);
+}
+
+PK_API int execv(const char *path, char *const arguments[])
+{
+    return execve(path, arguments, environ);
+}
+
+/* The first file of that name in PATH that can be executed. */
+static bool search(const char *name, char path[PATH_MAX])
+{
+    const char *folders = find_variable("PATH"), *end;
+    if (strchr(name, '/'))
+        return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX && is_program(path);
+    for (const char *at = folders ? folders : "/bin:/usr/bin"; *name; at = end + 1) {
+        end = at + strcspn(at, ":");
+        int n =
+            snprintf(path, PATH_MAX, "%.*s%s%s", (int)(end - at), at, end > at ? "/" : "./", name);
+        if (n < PATH_MAX && is_program(path))
+            return true;
+        if (!*end)
+            break;
+    }
+    return false;
+}
+
+PK_API int execvpe(const char *name, char *const arguments[], char *const environment[])
+{
+    char path[PATH_MAX];
+    if (search(name, path) && is_followed(path, arguments, environment))
+        return follow(path, arguments, environment);
+    find_real();
+    if (!real_execvpe)
+        return errno = ENOSYS, -1;
+    return real_execvpe(name, arguments, environment);
+}
+
+PK_API int execvp(const char *name, char *const arguments[])
+{
+    return execvpe(name, arguments, environ);
+}
+
+/* ---- loaded ---- */
+
+static void find_files(char self[4096], char perfkit[4096])
+{
+    Dl_info info;
+    if (!dladdr((void *)(uintptr_t)&pki_attach, &info) || !info.dli_fname ||
+        !realpath(info.dli_fname, self))
+        self[0] = '\0';
+    if (!dladdr((void *)(uintptr_t)&pk_start, &info) || !info.dli_fname ||
+        !realpath(info.dli_fname, perfkit))
+        perfkit[0] = '\0';
+}
+
+static void answer_listeners(const char *self, const char *perfkit)
+{
+    if (*perfkit && listens("nvtx"))
+        answer("NVTX_INJECTION64_PATH", perfkit);
+    if (*perfkit)
+        answer("NCCL_PROFILER_PLUGIN", perfkit);
+    if (*self && listens("itt"))
+        answer("INTEL_LIBITTNOTIFY64", self);
+    if (*self && listens("kokkos")) {
+        answer("KOKKOS_TOOLS_LIBS", self);
+        answer("KOKKOS_PROFILE_LIBRARY", self);
+    }
+}
+
+__attribute__((constructor)) static void load(void)
+{
+    static char self[4096], perfkit[4096];
+    find_real();
+    read_variables();
+    if (!pki_attach.folder)
+        return;
+    if (!pki_attach.children)
+        restore_environment();
+    find_files(self, perfkit);
+    answer_listeners(self, perfkit);
+    begin();
+    if (here)
+        atexit(at_exit);
+}

@@ -1,0 +1,227 @@
+"""run.py PK PROGRAM STATIC LINKED - pk run: the program is what it is without it, and a report of it lies in the folder.
+PROGRAM is run_program; STATIC the same, linked with -static, or none; LINKED a program that is linked with perfkit."""
+
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PK, PROGRAM, STATIC, LINKED = (os.path.abspath(word) if word != "none" else None for word in sys.argv[1:5])
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith(("PK_", "LD_", "OMPI", "PMI"))}
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def start(self, *command, **env):
+        return subprocess.run(command, cwd=self.folder, env={**self.env, **env}, capture_output=True, text=True,
+                              timeout=120, check=False)
+
+    def attached(self, *command, options=(), **env):
+        return self.start(PK, "run", "-o", "of", *options, "--", *command, **env)
+
+    def report(self, name="0.report.json", folder="of"):
+        with open(self.path(folder, name), encoding="utf-8") as file:
+            return json.load(file)
+
+    def names(self, folder="of"):
+        return sorted(os.listdir(self.path(folder))) if os.path.isdir(self.path(folder)) else []
+
+    def script(self, name, text):
+        with open(self.path(name), "w", encoding="ascii") as file:
+            file.write(text)
+        os.chmod(self.path(name), 0o755)
+        return self.path(name)
+
+    def assert_alone(self, said, *command, code=0):
+        """It runs, nothing is recorded, and one line says why."""
+        done = self.attached(*command)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(said, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertEqual(self.names(), [])
+
+
+class Same(Run):
+    def test_status_and_streams(self):
+        for words, code in (("a b", 0), ("exit", 3), ("_exit", 4), ("fork", 0)):
+            alone, done = self.start(PROGRAM, *words.split()), self.attached(PROGRAM, *words.split())
+            self.assertEqual((alone.returncode, alone.stdout), (code, done.stdout))
+            self.assertEqual(done.returncode, code)
+            self.assertEqual(done.stderr.count("\n"), 1)
+            self.assertIn("perfkit: recorded in ", done.stderr)
+            self.assertEqual(self.report()["run"]["program"], "tools-run_program")
+            self.assertFalse([name for name in self.names() if "arena" in name])
+        self.assertEqual(self.attached(PROGRAM, options=["--quiet"]).stderr, "")
+
+    def test_arguments(self):
+        words = ["", "a b", "--", "-o", "$x", "é"]
+        self.assertEqual(self.attached(PROGRAM, *words).stdout, self.start(PROGRAM, *words).stdout)
+
+    def test_signals(self):
+        for word, number in (("kill", signal.SIGKILL), ("interrupt", signal.SIGINT)):
+            self.assertEqual(self.attached(PROGRAM, word).returncode, -number)
+            self.assertIn("0.arena", self.names())
+            done = self.start(PK, "recover", self.path("of", "0.arena"), "-o", self.path("trace.json"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.attached(PROGRAM)  # what was killed before it is gone
+        self.assertFalse([name for name in self.names() if "arena" in name])
+
+    def test_as_a_shell(self):
+        self.assertEqual(self.start(PK, "run", "--", "true").returncode, 0)
+        self.assertEqual(self.start(PK, "run", "--", "sh", "-c", "exit 7").returncode, 7)
+        open(self.path("plain"), "w", encoding="ascii").close()
+        for word, code in (("nowhere", 127), ("./nowhere", 127), ("./plain", 126), (".", 127), ("./", 126)):
+            done = self.attached(word)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (code, 1), word)
+            self.assertIn(f"pk: run: {word}: ", done.stderr)
+        self.assertEqual(self.attached(self.script("headless", "exit 6\n")).returncode, 6)
+        self.assertEqual(self.start(PK, "run", "true").returncode, 2)
+        self.assertEqual(self.start(PK, "run", "--").returncode, 2)
+
+    def test_environment(self):
+        for more in ({}, {"LD_PRELOAD": ""}, {"LD_PRELOAD": "libm.so.6"}, {"PK_LOG": "none", "A": "1\n2"}):
+            alone, done = self.start(PROGRAM, "env", **more), self.attached(PROGRAM, "env", **more)
+            self.assertEqual(alone.stdout, done.stdout)
+            self.assertIn("listener none\n", alone.stderr)
+            self.assertRegex(done.stderr, r"listener /.*/libpk\.so")
+        given = self.attached(PROGRAM, "env", NVTX_INJECTION64_PATH="/mine")
+        self.assertIn("listener /mine\n", given.stderr)
+        self.assertIn("listener none\n", self.attached(PROGRAM, "env", options=["--listen", "-nvtx"]).stderr)
+
+    def test_the_users_variables_win(self):
+        done = self.attached(PROGRAM, PK_REPORT_PATH="mine.json", PK_TRACE_PATH="trace.json")
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue(os.path.exists(self.path("mine.json")) and os.path.exists(self.path("trace.json")))
+        self.assertNotIn("0.report.json", self.names())
+        self.assertEqual(self.attached(PROGRAM, PK_OFF="1").stderr, "")
+
+
+class Becomes(Run):
+    """A process that becomes another program is still the same one; its children are others."""
+
+    def test_scripts(self):
+        self.script("one", f"#!/usr/bin/env sh\necho in one\nexec ./two x\n")
+        self.script("two", f"#!/bin/sh\necho in two $1\nexec {PROGRAM} a exit\n")
+        done = self.attached("./one")
+        self.assertEqual((done.stdout, done.returncode), ("in one\nin two x\n[a]\n", 3))
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertEqual(self.report()["run"]["program"], "tools-run_program")
+        self.assertEqual(self.names(), ["0.report.json", "0.windows.jsonl"])
+
+    def test_wrappers(self):
+        done = self.attached("env", "A=1", "nice", "-n", "1", PROGRAM, "env")
+        self.assertEqual(self.report()["run"]["program"], "tools-run_program")
+        self.assertIn("  A=1\n", done.stdout)
+        self.assertNotIn("PK_RUN", done.stdout)
+        bash = shutil.which("bash")
+        if bash:  # it has a getenv of its own
+            self.assertEqual(self.attached(bash, "-c", f"true; exec {PROGRAM} exit").returncode, 3)
+            self.assertEqual(self.report()["run"]["program"], "tools-run_program")
+        missing = self.attached("sh", "-c", "exec /nowhere/at/all")
+        self.assertEqual(missing.returncode, 127)
+
+    def test_children(self):
+        line = f"{PROGRAM} a; {PROGRAM} exit; true"
+        self.assertEqual(self.attached("sh", "-c", line).stdout, "[a]\n")
+        self.assertEqual(self.names(), ["0.report.json", "0.windows.jsonl"])
+        self.attached("sh", "-c", line, options=["--children"])
+        programs = [self.report(name)["run"]["program"] for name in self.names() if name.endswith("report.json")]
+        self.assertEqual(programs.count("tools-run_program"), 2, self.names())
+
+
+class Jobs(Run):
+    def test_ranks(self):
+        """Each rank has its files; what an earlier, larger job has left goes."""
+        os.mkdir(self.path("of"))
+        for name in ("0.report.json", "1.report.json", "3.windows.jsonl", "7-12.step.json.gz", "mine.json", "3.txt"):
+            open(self.path("of", name), "w", encoding="ascii").close()
+        for rank in ("1", "0"):
+            done = self.attached(PROGRAM, OMPI_COMM_WORLD_RANK=rank, OMPI_COMM_WORLD_SIZE="2")
+            self.assertEqual(("pk job" in done.stderr, done.stderr == ""), (rank == "0", rank == "1"))
+        self.assertEqual(self.names(), ["0.report.json", "0.windows.jsonl", "1.report.json", "1.windows.jsonl",
+                                        "3.txt", "mine.json"])
+        self.assertEqual(self.report("1.report.json")["run"]["rank"], 1)
+
+    def test_default_folder(self):
+        self.start(PK, "run", "--", PROGRAM)
+        self.assertIn("0.report.json", self.names("tools-run_program.pk"))
+
+    def test_a_name_with_signs(self):
+        done = self.start(PK, "run", "-o", "50 %r, it's", "--", PROGRAM, "a")
+        self.assertEqual((done.returncode, done.stdout), (0, "[a]\n"))
+        self.assertEqual(self.report(folder="50 %r, it's")["run"]["rank"], 0)
+
+    def test_no_folder(self):
+        open(self.path("of"), "w", encoding="ascii").close()
+        done = self.attached(PROGRAM, "exit")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (3, 1))
+        self.assertIn("nothing can be written there", done.stderr)
+
+
+class Barred(Run):
+    def test_linked_with_perfkit(self):
+        done = self.attached(LINKED)
+        self.assertEqual(done.returncode, self.start(LINKED).returncode)
+        self.assertIn("is linked with perfkit: it keeps its own session", done.stderr)
+        self.assertEqual(self.names(), [])
+
+    def test_static(self):
+        if not STATIC:
+            self.skipTest("no static program here")
+        self.assert_alone("is linked statically", STATIC, "exit", code=3)
+
+    def test_privileged(self):
+        if os.getuid() != 0:
+            self.skipTest("not root")
+        shutil.copy(PROGRAM, self.path("p"))
+        os.chown(self.path("p"), 65534, -1)
+        os.chmod(self.path("p"), 0o4755)
+        self.assert_alone("with another one's rights", "./p", "exit", code=3)
+
+    def patched(self, find, put):
+        with open(PROGRAM, "rb") as file:
+            data = bytearray(file.read())
+        at = find(data)
+        data[at:at + len(put)] = put
+        with open(self.path("p"), "wb") as file:
+            file.write(data)
+        os.chmod(self.path("p"), 0o755)
+        return "./p"
+
+    def test_another_loader(self):
+        """As musl's, which is not here: the shell's 127 for it, too."""
+        done = self.attached(self.patched(lambda data: data.index(b"/ld-linux"), b"/ld-musl-x.so\0"))
+        self.assertEqual(done.returncode, 127)
+        self.assertIn("/ld-musl-x.so, and perfkit is for glibc", done.stderr)
+
+    def test_another_machine(self):
+        done = self.attached(self.patched(lambda data: 18, struct.pack("<H", 0xdead)))
+        self.assertEqual(done.returncode, 126)
+        self.assertIn("is for another processor", done.stderr)
+
+    def test_no_elf_at_all(self):
+        """Cut at each of many places, and with numbers that lead outside: it is not read beyond its end."""
+        with open(PROGRAM, "rb") as file:
+            data = file.read()
+        for at in [*range(0, 200, 7), *range(200, len(data), len(data) // 25)]:
+            for text in (data[:at], data[:at] + b"\xff" * 9 + data[at + 9:]):
+                self.script("q", "")
+                with open(self.path("q"), "wb") as file:
+                    file.write(text)
+                self.assertIn(self.attached("./q").returncode, (0, 2, 126, 127, -4, -7, -8, -11), at)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,56 @@
+/* What `pk run` runs: run_program WORD ... - each word is something to do. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static void show(const char *what, char **list)
+{
+    printf("%s\n", what);
+    for (; *list; list++)
+        if (strncmp(*list, "_=", 2) != 0)
+            printf("  %s\n", *list);
+    fflush(stdout);
+}
+
+/* The environment of this process, by main and by environ, and that of a child. */
+static void show_environment(char **given, const char *self)
+{
+    show("main", given);
+    show("environ", environ);
+    const char *listener = getenv("NVTX_INJECTION64_PATH");
+    fprintf(stderr, "listener %s\n", listener ? listener : "none");
+    pid_t child = fork();
+    if (child == 0) {
+        execl(self, self, "child", (char *)NULL);
+        _exit(9);
+    }
+    waitpid(child, NULL, 0);
+}
+
+int main(int argc, char **argv, char **given)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "env") == 0)
+            show_environment(given, argv[0]);
+        else if (strcmp(argv[i], "child") == 0)
+            show("child", environ);
+        else if (strcmp(argv[i], "exit") == 0)
+            exit(3);
+        else if (strcmp(argv[i], "_exit") == 0)
+            _exit(4);
+        else if (strcmp(argv[i], "kill") == 0)
+            raise(SIGKILL);
+        else if (strcmp(argv[i], "interrupt") == 0)
+            raise(SIGINT);
+        else if (strcmp(argv[i], "fork") == 0 && fork() == 0)
+            _exit(5);
+        else
+            printf("[%s]\n", argv[i]);
+    }
+    return 0;
+}

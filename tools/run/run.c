@@ -1,0 +1,397 @@
+/* tools/run/run.c - pk run: a program as it is, under perfkit */
+#include <pk/version.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "command.h"
+#include "out/file.h"
+#include "run/program.h"
+
+#include <run/installed.h> /* made by meson */
+
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+#define ENDING ".so." TEXT(PK_ABI)
+
+/* ---- what is wanted ---- */
+
+/* lib/attach/attach.c reads the same variables; they are in no child's environment. */
+typedef struct run_wish {
+    const char *folder, *listen, *mpi, *pid;
+    bool children, trace, quiet;
+    char **program;
+    operands none;
+} run_wish;
+
+static void take_program(void *wish, char **arguments, int count)
+{
+    run_wish *w = wish;
+    w->program = count > 0 ? arguments : NULL;
+}
+
+static bool take_mpi(void *wish, const option_given *given)
+{
+    run_wish *w = wish;
+    static const char *const known[] = {"openmpi", "mpich", "none"};
+    if (!option_has_value(given))
+        return false;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(given->text, known[i]) == 0)
+            return w->mpi = given->text, true;
+    return option_refuse(given, "openmpi, mpich or none");
+}
+
+#define AT(member) offsetof(run_wish, member)
+static const option run_options[] = {
+    {"-o", "FOLDER", "where what is recorded goes; PROGRAM.pk by default", PKI_OPTION_FOLDER,
+     option_text, AT(folder), .needs = "the name of a folder"},
+    {"--listen", "LIST",
+     "whom to listen to: some of nvtx, itt, kokkos, ompt, pcontrol, with commas between;"
+     " \"-ompt\": all but this; \"none\". All by default",
+     PKI_OPTION_WORD, option_text, AT(listen), .needs = "a list"},
+    {"--mpi", "WHICH",
+     "openmpi, mpich or none: for a program that loads its MPI while it runs, as Python does",
+     PKI_OPTION_WORD, take_mpi, 0, .needs = "openmpi, mpich or none"},
+    {"--trace", NULL, "a whole trace of each rank, too", .at = AT(trace)},
+    {"--children", NULL, "the programs that it starts, too", .at = AT(children)},
+    {"--quiet", NULL, "say nothing at the end", .at = AT(quiet)},
+};
+
+static const option_table run_table = {
+    .command = "run",
+    .usage = "[-o FOLDER] [OPTION ...] -- PROGRAM [ARGUMENT ...]",
+    .about =
+        "Runs a program as it is, under perfkit: nothing is compiled, linked or changed. What\n"
+        "it is is read from its files; perfkit is preloaded, and the process becomes the\n"
+        "program, so exit status, signals and streams are the program's. Under a launcher\n"
+        "each rank runs it: mpiexec -n 4 pk run -- ./solver",
+    .notes = "FOLDER gets RANK.report.json, windows, and captures of slow steps: for `pk report`,\n"
+             "and of several ranks `pk job FOLDER`. Variables (PK_CAPTURE, ...) go on as they do\n"
+             "without it. Exit status: the program's; 126: it cannot be executed; 127: there is\n"
+             "none.",
+    .options = {run_options, sizeof run_options / sizeof *run_options},
+    .who = "run: ",
+    .operands = offsetof(run_wish, none),
+    .rest = take_program,
+};
+
+/* ---- where perfkit's libraries lie ---- */
+
+/* Installed, or as they are built. */
+static const char *const beside[] = {PK_RUN_LIBDIR, "lib/attach", "lib/comm/mpi", "lib"};
+
+static bool is_there(char path[PATH_MAX], const char *folder, const char *name)
+{
+    return snprintf(path, PATH_MAX, "%s/%s" ENDING, folder, name) < PATH_MAX &&
+           access(path, R_OK) == 0;
+}
+
+static bool find_library(const char *name, char path[PATH_MAX])
+{
+    char self[PATH_MAX], folder[2 * PATH_MAX], resolved[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = '\0';
+    const char *home = dirname(self);
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        snprintf(folder, sizeof folder, "%s/../%s", home, beside[i]);
+        if (realpath(folder, resolved) && is_there(path, resolved, name))
+            return true;
+    }
+    return is_there(path, PK_RUN_INSTALLED, name);
+}
+
+/* ---- the folder ---- */
+
+static bool make_folder(const char *name, char path[PATH_MAX])
+{
+    char parts[PATH_MAX];
+    if (snprintf(parts, sizeof parts, "%s", name) >= PATH_MAX)
+        return errno = ENAMETOOLONG, false;
+    for (char *slash = strchr(parts + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(parts, 0777); /* the last one says what is wrong */
+        *slash = '/';
+    }
+    if (mkdir(parts, 0777) != 0 && errno != EEXIST)
+        return false;
+    return realpath(parts, path) && access(path, W_OK | X_OK) == 0;
+}
+
+static bool ends(const char *text, const char *with)
+{
+    size_t n = strlen(text), m = strlen(with);
+    return n >= m && strcmp(text + n - m, with) == 0;
+}
+
+/* A file of ours, by its name. */
+static bool is_ending(const char *name)
+{
+    static const char *const endings[] = {".report.json", ".windows.jsonl", ".windows.jsonl.prev",
+                                          ".trace.json",  ".step.json.gz",  ".arena"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (ends(name, endings[i]))
+            return true;
+    return false;
+}
+
+/* What an earlier run has left under this rank's number, and rank 0 what ranks have that this job
+ * has not; not the arenas of processes that run. */
+static void clean_folder(const char *path, int rank, int size)
+{
+    char file[PATH_MAX];
+    DIR *folder = opendir(path);
+    for (struct dirent *e; folder && (e = readdir(folder));) {
+        char *end;
+        long number = strtol(e->d_name, &end, 10);
+        bool ours = end > e->d_name && (*end == '.' || *end == '-') && is_ending(e->d_name);
+        bool old = number == rank || (rank == 0 && number >= (size ? size : 1));
+        if (ours && old && snprintf(file, sizeof file, "%s/%s", path, e->d_name) < PATH_MAX &&
+            !pki_file_is_locked(file))
+            unlink(file);
+    }
+    if (folder)
+        closedir(folder);
+}
+
+/* ---- what it is said of a program that is not attached to ---- */
+
+static bool speaks; /* of the ranks of a job the first */
+
+__attribute__((__format__(__printf__, 1, 2))) static void say(const char *format, ...)
+{
+    va_list args;
+    char *text = NULL;
+    va_start(args, format);
+    if (speaks && vasprintf(&text, format, args) >= 0)
+        complain("run: %s", text);
+    va_end(args);
+    free(text);
+}
+
+static bool may_attach(const program *p)
+{
+    switch (p->bar) {
+    case PROGRAM_OPEN:
+        return true;
+    case PROGRAM_STATIC:
+        say("%s is linked statically, so nothing can be preloaded: it runs as without", p->binary);
+        break;
+    case PROGRAM_PRIVILEGED:
+        say("%s runs with another one's rights, so the loader preloads nothing: it runs as without",
+            p->binary);
+        break;
+    case PROGRAM_FOREIGN:
+        say("%s is for another processor or word size: it runs as without", p->binary);
+        break;
+    case PROGRAM_MUSL:
+        say("%s is loaded by %s, and perfkit is for glibc: it runs as without", p->binary,
+            p->detail);
+        break;
+    case PROGRAM_USES:
+        say("%s is linked with perfkit: it keeps its own session, and runs as without", p->detail);
+        break;
+    case PROGRAM_STRANGE:
+        break; /* what follows says what is wrong */
+    }
+    return false;
+}
+
+/* ---- the environment ---- */
+
+static bool prefix_preload(const char *path)
+{
+    const char *there = getenv("LD_PRELOAD");
+    char *all = NULL;
+    if (strpbrk(path, " :"))
+        return say("%s has a blank or a colon, which the loader takes for an end: the program runs"
+                   " as without",
+                   path),
+               false;
+    bool made = asprintf(&all, "%s%s%s", path, there && *there ? ":" : "", there ? there : "") >= 0;
+    bool set = made && setenv("LD_PRELOAD", all, 1) == 0;
+    if (made)
+        free(all);
+    return set;
+}
+
+static void put(const char *variable, const char *value)
+{
+    if (value)
+        setenv(variable, value, 1);
+    else
+        unsetenv(variable);
+}
+
+static const char *mpi_name(const run_wish *w, const program *p)
+{
+    if (w->mpi)
+        return strcmp(w->mpi, "none") == 0 ? NULL : w->mpi;
+    if (p->mpi == MPI_STRANGE)
+        say("%s is an MPI that perfkit does not know: its calls are not recorded", p->mpi_library);
+    return p->mpi == MPI_OPEN ? "openmpi" : p->mpi == MPI_MPICH ? "mpich" : NULL;
+}
+
+static void preload_mpi(const run_wish *w, const program *p)
+{
+    const char *which = mpi_name(w, p);
+    char name[64], path[PATH_MAX];
+    if (!which)
+        return;
+    snprintf(name, sizeof name, "libpk_mpi-%.32s", which);
+    if (find_library(name, path))
+        prefix_preload(path);
+    else
+        say("there is no %s" ENDING " here: calls of MPI are not recorded", name);
+}
+
+/* CUPTI records where a GPU is, if the variable of the user's does not say otherwise. */
+static void want_gpu(const program *p)
+{
+    if (access("/dev/nvidiactl", F_OK) == 0 && (p->cuda || p->nccl || p->mpi == MPI_NONE))
+        put("PK_RUN_GPU", "1");
+}
+
+static void put_number(const char *variable, long value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%ld", value);
+    put(variable, text);
+}
+
+static bool set_environment(const run_wish *w, const program *p, const char *folder,
+                            const pki_world *world)
+{
+    char attach[PATH_MAX], self[PATH_MAX];
+    const char *before = getenv("LD_PRELOAD");
+    char *kept = before ? strdup(before) : NULL;
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = '\0';
+    if (!find_library("libpk_attach", attach)) {
+        say("there is no libpk_attach" ENDING " here: the program runs as without");
+        return free(kept), false;
+    }
+    preload_mpi(w, p);
+    if (!prefix_preload(attach)) {
+        put("LD_PRELOAD", kept);
+        return free(kept), false;
+    }
+    put("PK_RUN_PRELOAD", kept);
+    put("PK_RUN_FOLDER", folder);
+    put("PK_RUN_COMMAND", self);
+    put("PK_RUN_LISTEN", w->listen);
+    put("PK_RUN_MPI", w->mpi);
+    put("PK_RUN_TRACE", w->trace ? "1" : NULL);
+    put("PK_RUN_CHILDREN", w->children ? "1" : NULL);
+    put("PK_RUN_QUIET", w->quiet ? "1" : NULL);
+    put_number("PK_RUN_PID", w->pid ? atol(w->pid) : (long)getpid());
+    put_number("PK_RUN_RANK", world->rank);
+    put_number("PK_RUN_SIZE", world->size);
+    want_gpu(p);
+    free(kept);
+    return true;
+}
+
+/* ---- attached, or as without ---- */
+
+static void attach(const run_wish *w, const program *p, char *name)
+{
+    char folder[PATH_MAX], otherwise[PATH_MAX];
+    pki_world world;
+    pki_world_detect(&world);
+    speaks = world.rank == 0;
+    if (!may_attach(p))
+        return;
+    snprintf(otherwise, sizeof otherwise, "%.*s.pk", PATH_MAX - 8, basename(name));
+    const char *wanted = w->folder ? w->folder : otherwise;
+    if (!make_folder(wanted, folder)) {
+        say("%s: %s: nothing can be written there, and the program runs as without", wanted,
+            strerror(errno));
+        return;
+    }
+    if (!w->pid || atol(w->pid) == (long)getpid())
+        clean_folder(folder, world.rank, world.size);
+    set_environment(w, p, folder, &world);
+}
+
+/* As execvp does it with what has no head. */
+static void become(const program *p, char *const arguments[])
+{
+    size_t n = 0;
+    execv(p->path, arguments);
+    if (errno != ENOEXEC || !p->headless)
+        return;
+    while (arguments[n])
+        n++;
+    char **with = calloc(n + 2, sizeof *with);
+    if (!with)
+        return;
+    char shell[] = "sh";
+    with[0] = shell;
+    with[1] = (char *)(uintptr_t)p->path;
+    for (size_t i = 1; i < n; i++)
+        with[i + 1] = arguments[i];
+    execv("/bin/sh", with);
+    free(with);
+}
+
+static int cannot(const char *name, int status)
+{
+    int why = errno;
+    complain("run: %s: %s", name, strerror(why));
+    return status;
+}
+
+/* The process that we attached to becomes another program: lib/attach/attach.c lets us do it. Its
+ * file, or NULL: that is not so. The variables are none of the program's. */
+static const char *read_again(run_wish *w)
+{
+    static const char *const names[] = {
+        "PK_RUN_FOLDER", "PK_RUN_PRELOAD", "PK_RUN_COMMAND", "PK_RUN_PID",   "PK_RUN_RANK",
+        "PK_RUN_SIZE",   "PK_RUN_LISTEN",  "PK_RUN_MPI",     "PK_RUN_TRACE", "PK_RUN_CHILDREN",
+        "PK_RUN_QUIET",  "PK_RUN_GPU",     "PK_RUN_AGAIN"};
+    const char *again = getenv("PK_RUN_AGAIN");
+    if (again)
+        *w = (run_wish){.folder = getenv("PK_RUN_FOLDER"),
+                        .listen = getenv("PK_RUN_LISTEN"),
+                        .mpi = getenv("PK_RUN_MPI"),
+                        .pid = getenv("PK_RUN_PID"),
+                        .trace = getenv("PK_RUN_TRACE") != NULL,
+                        .children = getenv("PK_RUN_CHILDREN") != NULL,
+                        .quiet = getenv("PK_RUN_QUIET") != NULL,
+                        .program = w->program};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unsetenv(names[i]);
+    return again;
+}
+
+int command_run(int argc, char **argv)
+{
+    static run_wish w;
+    static program p;
+    int status = options_read(&run_table, &w, argc, argv);
+    if (status != OPTIONS_READ)
+        return status;
+    if (w.none.count || !w.program)
+        return complain("run: the program stands behind --: pk run -- PROGRAM [ARGUMENT ...]");
+    const char *again = read_again(&w);
+    const char *word = again ? again : w.program[0];
+    char *name = strdup(w.program[0]);
+    status = program_find(word, &p);
+    if (status || !name)
+        return cannot(word, status ? status : 126);
+    program_look(&p, getenv("LD_PRELOAD"));
+    attach(&w, &p, name);
+    become(&p, w.program);
+    free(name);
+    return cannot(word, errno == ENOENT ? 127 : 126);
+}
