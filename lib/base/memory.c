@@ -177,6 +177,20 @@ void pki_mem_populate(void *at, size_t bytes)
     errno = saved;
 }
 
+/* Those that kernels' headers did not have in 2020. */
+#ifndef SMB2_SUPER_MAGIC
+#define SMB2_SUPER_MAGIC 0xFE534D42
+#endif
+#ifndef CIFS_SUPER_MAGIC
+#define CIFS_SUPER_MAGIC 0xFF534D42
+#endif
+#ifndef CEPH_SUPER_MAGIC
+#define CEPH_SUPER_MAGIC 0x00C36400
+#endif
+#ifndef FUSE_SUPER_MAGIC
+#define FUSE_SUPER_MAGIC 0x65735546
+#endif
+
 bool pki_mem_is_remote(int fd)
 {
     struct statfs fs;

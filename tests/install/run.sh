@@ -225,6 +225,28 @@ run_cmake()
     [ -z "$(pkg-config --variable=nccl_export pk)" ] || nm -D made/with-pk_static | grep ncclProfiler_v6
 }
 
+# CMakeLists.txt: inside another project's build, fetched or as a folder of it. Without zlib it links with less.
+run_inside()
+{
+    have cmake
+    cp "$here/subproject/CMakeLists.txt" "$here/bench.c" "$here/consumer.c" .
+    local -x CC
+    CC=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[0]["command"].split(" -")[0])' \
+        "$build/compile_commands.json")
+    cmake -G Ninja -S . -B made -DFETCHCONTENT_SOURCE_DIR_PERFKIT="$source" >log 2>&1 || { cat log; return 1; }
+    grep "perfkit $version: libpk and libpkbench; without" log
+    cmake --build made >log 2>&1 || { cat log; return 1; }
+    none warning: log
+    made/with-pk
+    grep -q '"work"' consumer.json
+    measures made/bench
+    readelf -d made/with-pk | none 'NEEDED.*libpk'
+    cmake -G Ninja -S . -B plain -DINSIDE="$source" -DPK_ZLIB=OFF >log 2>&1 || { cat log; return 1; }
+    cmake --build plain --target with-pk >log 2>&1 || { cat log; return 1; }
+    plain/with-pk
+    readelf -d plain/with-pk | none 'NEEDED.*libz'
+}
+
 # The core alone: small, it records, and what it lacks it refuses by name. In the folder beside the build's, with the same
 # flags, most of its objects are the build's own, which the compiler's cache has.
 run_core()
