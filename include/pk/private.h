@@ -42,6 +42,15 @@ PK_API void pk_say_(int32_t rank, const char *sentence);
  * handler of a signal included. For libpk_attach, which `pk run` preloads. */
 PK_API void pk_exit_(void);
 
+/* NULL: there is no region of that number. */
+PK_API const char *pk_region_name_(uint32_t id);
+
+/* Hears of ranges that others tell through NVTX, before each begins, on its thread. NULL: nobody.
+ */
+struct pk_region;
+typedef void pk_heard_(const struct pk_region *region, const void *site);
+PK_API void pk_nvtx_heard_(pk_heard_ *heard);
+
 /* While a session is open: the thread goes on to wait for other ranks (1), or has done so. */
 #ifndef PK_DISABLE
 PK_API void pk_comm_border_on_(int to_wait);
@@ -162,6 +171,11 @@ PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options
 }
 PK_API void pk_say_(int32_t rank, const char *sentence) {}
 PK_API void pk_exit_(void) {}
+PK_API const char *pk_region_name_(uint32_t id)
+{
+    return NULL;
+}
+PK_API void pk_nvtx_heard_(pk_heard_ *heard) {}
 PK_API void pk_job_hold_(uint32_t ranks) {}
 PK_API uint32_t pk_job_take_(pk_job_part_ *part)
 {

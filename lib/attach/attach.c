@@ -8,9 +8,11 @@
  */
 #include "attach/attach.h"
 
+#include <pk/counter.h>
 #include <pk/private.h>
 #include <pk/region.h>
 #include <pk/session.h>
+#include <pk/step.h>
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,13 +24,17 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "attach/repeats.h"
 
 extern char **environ;
 
 /* ---- what is wanted ---- */
 
 pki_attached pki_attach;
+static void load(void);
 static pid_t here; /* the process of the session; 0: there is none */
 
 static bool is_here(void)
@@ -37,8 +43,9 @@ static bool is_here(void)
 }
 
 /* "nvtx,itt": these; "-ompt": all but this; "none". */
-static bool listens(const char *whom)
+bool pki_attach_listens(const char *whom)
 {
+    load(); /* OpenMP's runtime asks before constructors, some of them */
     const char *list = pki_attach.listen;
     size_t n = strlen(whom);
     if (!pki_attach.folder)
@@ -163,7 +170,7 @@ static char *quoted(const char *text)
 static const char *tuning(void)
 {
     char *arena = quoted(path_of("PK_ARENA_PATH", ".arena")), *out = NULL;
-    bool nvtx = listens("nvtx") && !secure_getenv("PK_NVTX_CONSUME");
+    bool nvtx = pki_attach_listens("nvtx") && !secure_getenv("PK_NVTX_CONSUME");
     if (asprintf(&out, "%s%s%s%s", arena ? "arena_path=" : "", arena ? arena : "",
                  arena && nvtx ? "," : "", nvtx ? "nvtx_consume=1" : "") < 0)
         out = NULL;
@@ -200,22 +207,120 @@ static void begin(void)
     pk_say_(-1, line);
 }
 
+/* ---- steps: what repeats on the main thread, or what the user says ---- */
+
+static _Thread_local bool is_main; /* and steps are looked for */
+static pki_repeats *repeats;
+static char step_name[256]; /* "": from what repeats */
+static unsigned long step_every = 1, step_seen;
+static uint32_t loop; /* in whose steps we are */
+
+static bool is_step(const pk_region *region, const void *site)
+{
+    struct timespec now = {0, 0};
+    if (*step_name)
+        return region->name && strcmp(region->name, step_name) == 0 &&
+               step_seen++ % step_every == 0;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return pki_repeats_feed(repeats, region->id, (uint64_t)(uintptr_t)site,
+                            (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+}
+
+/* The region is about to begin. The first step of a loop begins where the loop is seen. */
+static void heard(const pk_region *region, const void *site)
+{
+    if (!is_main || !PK_ON_ || !is_here())
+        return;
+    is_main = false; /* a handler may come by */
+    if (is_step(region, site)) {
+        uint32_t number = *step_name ? 1 : pki_repeats_known(repeats).number;
+        if (number == loop)
+            pk_step(0);
+        else
+            pk_step_begin();
+        loop = number;
+    }
+    is_main = true;
+}
+
+/* "none", NAME, or NAME:N, each Nth of them. */
+static void steps_begin(void)
+{
+    const char *wish = pki_attach.step ? pki_attach.step : "";
+    const char *colon = strrchr(wish, ':');
+    char *end = NULL;
+    unsigned long every = colon ? strtoul(colon + 1, &end, 10) : 0;
+    bool counted = every > 0 && end > colon + 1 && !*end;
+    if (strcmp(wish, "none") == 0)
+        return;
+    step_every = counted ? every : 1;
+    snprintf(step_name, sizeof step_name, "%.*s", counted ? (int)(colon - wish) : 255, wish);
+    repeats = *wish ? NULL : pki_repeats_new();
+    is_main = repeats || *step_name;
+    pk_nvtx_heard_(is_main ? heard : NULL);
+}
+
+void pki_attach_begin(pk_region *region, const void *site)
+{
+    heard(region, site);
+    pk_region_begin(region);
+}
+
+/* What was found, in words, and in the report as a counter of that name. "": nothing. */
+static char found_steps[400];
+
+/* Names are interned, and a region of either kind may be it. */
+static const char *name_of_region(uint32_t id)
+{
+    const char *name = pk_region_name_(id);
+    return name ? name : "?";
+}
+
+static void steps_end(void)
+{
+    pki_repeats_loop told = {0};
+    char name[200];
+    if (repeats && is_main)
+        told = pki_repeats_told(repeats);
+    if (!told.number)
+        return;
+    snprintf(name, sizeof name, "steps by %s%.120s", told.first_of_run ? "the first " : "",
+             name_of_region(told.region));
+    pk_counter_set(pk_counter_named(name, "steps"), (double)told.turns);
+    snprintf(found_steps, sizeof found_steps,
+             "; %s: %llu, %u %% alike, the first %llu not seen as steps (--step NAME)", name,
+             (unsigned long long)told.turns, told.alike, (unsigned long long)told.before);
+}
+
+/* libpk_mpi calls it at each function of MPI; *region is kept for it. */
+PK_API void pk_attach_event_(pk_region **region, const char *name, const void *site);
+
+void pk_attach_event_(pk_region **region, const char *name, const void *site)
+{
+    if (!is_main)
+        return;
+    if (!*region)
+        *region = pk_region_named_of(PK_COMM, name);
+    heard(*region, site);
+}
+
 /* ---- its end ---- */
 
 static void say_where(void)
 {
     const char *folder = pki_attach.folder;
-    char line[1100], report[4200];
+    char line[1500], report[4200];
     snprintf(report, sizeof report, "%.4000s/0.report.json", folder);
     if (secure_getenv("PK_REPORT_PATH"))
         snprintf(line, sizeof line, "recorded in %.500s", folder);
     else if (access(report, R_OK) != 0)
         snprintf(line, sizeof line, "the report could not be written to %.500s", folder);
     else if (pki_attach.size && atol(pki_attach.size) > 1)
-        snprintf(line, sizeof line, "recorded in %.500s: `pk job %.500s` shows it", folder, folder);
+        snprintf(line, sizeof line, "recorded in %.500s: `pk job %.500s` shows it%s", folder,
+                 folder, found_steps);
     else
-        snprintf(line, sizeof line, "recorded in %.500s: `pk report %.520s` shows it", folder,
-                 report);
+        snprintf(line, sizeof line, "recorded in %.500s: `pk report %.520s` shows it%s", folder,
+                 report, found_steps);
     pk_say_(0, line);
 }
 
@@ -230,6 +335,7 @@ static void end_session(bool process)
     static bool ended;
     if (!is_here() || __atomic_exchange_n(&ended, true, __ATOMIC_RELAXED))
         return;
+    steps_end();
     pk_exit_();
     if (process && speaks())
         say_where();
@@ -254,7 +360,7 @@ void pk_attach_end_(void)
  * these libraries do, gets an answer unless the user has given one. */
 static struct {
     const char *name, *value;
-} answers[6];
+} answers[8];
 
 PK_API char *getenv(const char *name)
 {
@@ -432,21 +538,27 @@ static void find_files(char self[4096], char perfkit[4096])
 
 static void answer_listeners(const char *self, const char *perfkit)
 {
-    if (*perfkit && listens("nvtx"))
+    if (*perfkit && pki_attach_listens("nvtx"))
         answer("NVTX_INJECTION64_PATH", perfkit);
     if (*perfkit)
         answer("NCCL_PROFILER_PLUGIN", perfkit);
-    if (*self && listens("itt"))
+    if (*self && pki_attach_listens("itt")) {
         answer("INTEL_LIBITTNOTIFY64", self);
-    if (*self && listens("kokkos")) {
+        answer("INTEL_ITTNOTIFY_GROUPS", "all");
+    }
+    if (*self && pki_attach_listens("kokkos")) {
         answer("KOKKOS_TOOLS_LIBS", self);
         answer("KOKKOS_PROFILE_LIBRARY", self);
     }
 }
 
-__attribute__((constructor)) static void load(void)
+static void load(void)
 {
     static char self[4096], perfkit[4096];
+    static bool loaded;
+    if (loaded)
+        return;
+    loaded = true;
     find_real();
     read_variables();
     if (!pki_attach.folder)
@@ -455,7 +567,13 @@ __attribute__((constructor)) static void load(void)
         restore_environment();
     find_files(self, perfkit);
     answer_listeners(self, perfkit);
+    steps_begin();
     begin();
     if (here)
         atexit(at_exit);
+}
+
+__attribute__((constructor)) static void load_first(void)
+{
+    load();
 }

@@ -2,12 +2,18 @@
  * perfkit: what its files share.
  *
  *     attach.c   the session: begun as the library is loaded, ended at exit
+ *     place.c    names of places in the program
+ *     itt.c      whom it listens to, each by its published interface; NVTX is libpk's
+ *     kokkos.c
+ *     ompt.c
  *     repeats.c  steps from what repeats
  *
  * It knows perfkit as any program does. Where `pk run` has not asked for it, nothing of it does
  * anything.
  */
 #pragma once
+
+#include <pk/region.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +24,7 @@
 typedef struct pki_attached {
     const char *folder; /* NULL: it was not asked for */
     const char *preload, *command, *pid, *rank, *size, *listen, *mpi;
-    const char *trace, *children, *quiet, *gpu;
+    const char *trace, *children, *quiet, *gpu, *step;
     char *preload_line; /* "LD_PRELOAD=...", as it was before; NULL: it was not set */
 } pki_attached;
 
@@ -37,4 +43,18 @@ extern pki_attached pki_attach;
     X("PK_RUN_TRACE", trace)                                                                       \
     X("PK_RUN_CHILDREN", children)                                                                 \
     X("PK_RUN_QUIET", quiet)                                                                       \
-    X("PK_RUN_GPU", gpu)
+    X("PK_RUN_GPU", gpu)                                                                           \
+    X("PK_RUN_STEP", step)
+
+/* Does the run listen to it: "ompt", "kokkos", ...? */
+bool pki_attach_listens(const char *whom);
+
+/* pk_region_begin; on the main thread it may be where a step ends. site: where the program calls
+ * from, or NULL. */
+void pki_attach_begin(pk_region *region, const void *site);
+
+/* ---- place.c ---- */
+
+/* The function and how far behind its beginning, or the library; by the file's own table of symbols
+ * where it has one. To be asked once for each place: it reads files. Answers `out`. */
+const char *pki_attach_place(const void *code, char *out, size_t size);

@@ -1,5 +1,6 @@
 #include "core/names.h"
 
+#include <pk/private.h>
 #include <pk/region.h>
 
 #include <errno.h>
@@ -510,6 +511,12 @@ pk_counter *pk_counter_named(const char *name, const char *unit)
 const pki_name *pki_name_at(uint32_t id)
 {
     return id < pki_name_count() ? entry_of(id) : NULL;
+}
+
+const char *pk_region_name_(uint32_t id)
+{
+    const pki_name *n = id ? pki_name_at(id) : NULL;
+    return n ? n->name : NULL;
 }
 
 uint64_t pki_name_limit(uint32_t id)

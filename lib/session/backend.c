@@ -16,6 +16,15 @@
 #include "session/session.h"
 #include "session/trace/output.h"
 
+/* ---- who hears of others' ranges ---- */
+
+pk_heard_ *pki_heard;
+
+void pk_nvtx_heard_(pk_heard_ *heard)
+{
+    pki_store(&pki_heard, heard);
+}
+
 /* ---- where backends hand over what devices and libraries did ---- */
 
 /* Linux gives out no pid and no tid above 2^22. */

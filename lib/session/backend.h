@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <pk/private.h>
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,6 +78,9 @@ typedef struct pki_backend {
     /* In the child: forget everything, free nothing, call no library. */
     void (*after_fork)(void);
 } pki_backend;
+
+/* Of ranges that come from others, before each begins (pk_nvtx_heard_); NULL: nobody. */
+extern pk_heard_ *pki_heard;
 
 extern const pki_backend *const pki_backends[];
 extern const size_t pki_backend_count;

@@ -1,5 +1,6 @@
-"""run.py PK PROGRAM STATIC LINKED - pk run: the program is what it is without it, and a report of it lies in the folder.
-PROGRAM is run_program; STATIC the same, linked with -static, or none; LINKED a program that is linked with perfkit."""
+"""run.py CASES PK PROGRAM STATIC LINKED LISTEN OMP - pk run: the program is what it is without it, and a report of it lies in the folder.
+PROGRAM is run_program; STATIC the same, linked with -static, or none; LINKED a program that is linked with perfkit; LISTEN
+is run_listen, OMP the source run_omp.c."""
 
 import json
 import os
@@ -11,7 +12,8 @@ import sys
 import tempfile
 import unittest
 
-PK, PROGRAM, STATIC, LINKED = (os.path.abspath(word) if word != "none" else None for word in sys.argv[1:5])
+CASES = sys.argv[1].split(",")
+PK, PROGRAM, STATIC, LINKED, LISTEN, OMP = (os.path.abspath(word) if word != "none" else None for word in sys.argv[2:8])
 
 
 class Run(unittest.TestCase):
@@ -223,5 +225,73 @@ class Barred(Run):
                 self.assertIn(self.attached("./q").returncode, (0, 2, 126, 127, -4, -7, -8, -11), at)
 
 
+class Listens(Run):
+    """What programs tell, each by its field's interface, with exact counts and kinds; and steps of what repeats."""
+
+    def told(self, *command, options=(), **env):
+        done = self.attached(*command, options=options, **env)
+        if done.returncode == 77:
+            self.skipTest("built without NVTX's headers")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = self.report()
+        self.assertEqual(report["counts"]["dropped"], 0)
+        return report, {r["name"]: (r["kind"], r["time"]["count"]) for r in report["regions"]}, done
+
+    def test_kokkos(self):
+        report, regions, done = self.told(LISTEN, "kokkos", "40")
+        self.assertEqual(done.stdout, "listened to\nno kernel is waited for\n")
+        self.assertEqual(regions, {"turn": ("other", 40), "sum of squares": ("compute", 40), "all": ("wait", 40),
+                                   "Kokkos deep copy Cuda to Host": ("data", 40)})
+        copy = [r for r in report["regions"] if r["kind"] == "data"]
+        self.assertEqual(copy[0]["bytes"], 40 * 64)
+        held = [c for c in report["counters"] if c["name"] == "Kokkos memory Host"]
+        self.assertEqual((held[0]["value"]["max"], held[0]["last"]), (1500, 1000))
+        self.assertIn("nobody listens", self.attached(LISTEN, "kokkos", "1", options=["--listen", "-kokkos"]).stdout)
+
+    def test_itt(self):
+        _, regions, done = self.told(LISTEN, "itt", "40")
+        self.assertEqual(done.stdout, "listened to\n")
+        self.assertEqual(regions, {"outer": ("other", 40), "inner": ("other", 40), "exchange": ("other", 40),
+                                   "frame of solver": ("other", 40)})
+        self.assertIn("nobody listens", self.attached(LISTEN, "itt", "1", options=["--listen", "nvtx,kokkos"]).stdout)
+
+    def test_nvtx(self):
+        """From the first call on, though the program starts nothing."""
+        _, regions, done = self.told(LISTEN, "nvtx", "40")
+        self.assertEqual((regions, done.stdout), ({"forward": ("other", 40), "backward": ("other", 40)}, "listened to\n"))
+        _, regions, done = self.told(LISTEN, "nvtx", "4", options=["--listen", "none"])
+        self.assertEqual((regions, done.stdout), ({}, "nobody listens\n"))
+
+    def test_openmp(self):
+        """Regions of both threads, barriers, and how uneven a team is: its second thread is 2 ms later than the first."""
+        clang = shutil.which("clang")
+        built = clang and self.start(clang, "-O1", "-fopenmp", OMP, "-o", "omp")
+        if not built or built.returncode:
+            self.skipTest("no clang with OpenMP")
+        report, regions, done = self.told("./omp", "60")
+        self.assertEqual(done.stdout, self.start("./omp", "60").stdout)
+        for of, name in (("smooth", ""), ("smooth", ", other threads"), ("uneven", ""), ("uneven", ", other threads")):
+            there = [regions[r] for r in regions if r.startswith(f"omp parallel {of}+") and r.endswith(name) and
+                     bool(name) == ("other" in r)]
+            self.assertEqual(there, [("compute", 60)], regions)
+        # smooth: the first thread's join; uneven: two threads at two barriers, and the join
+        self.assertEqual(regions["omp barrier"], ("wait", 60 * (1 + 2 * 2 + 1)))
+        uneven = [c for c in report["counters"] if c["name"].startswith("omp uneven uneven+")][0]
+        self.assertEqual(uneven["value"]["count"], 60)
+        self.assertTrue(20 < uneven["value"]["p50"] <= 50, uneven["value"]["p50"])
+        _, regions, _ = self.told("./omp", "2", options=["--listen", "-ompt"])
+        self.assertEqual(regions, {})
+
+    def test_steps(self):
+        """Found, or by hand; one fewer than turns, since the last one has no end, and fewer those before they were seen."""
+        report, _, done = self.told(LISTEN, "itt", "800")
+        self.assertIn("steps by frame of solver: 799", done.stderr)
+        self.assertTrue(400 < report["steps"]["count"] < 800, report["steps"]["count"])
+        for wish, count in (("inner", 49), ("frame of solver:10", 4), ("none", 0), ("nothing of that name", 0)):
+            report, _, done = self.told(LISTEN, "itt", "50", options=["--step", wish])
+            self.assertEqual(report["steps"]["count"], count, wish)
+            self.assertNotIn("steps by", done.stderr)
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + CASES)

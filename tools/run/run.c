@@ -27,7 +27,7 @@
 
 /* lib/attach/attach.c reads the same variables; they are in no child's environment. */
 typedef struct run_wish {
-    const char *folder, *listen, *mpi, *pid;
+    const char *folder, *listen, *mpi, *pid, *step;
     bool children, trace, quiet;
     char **program;
     operands none;
@@ -59,6 +59,10 @@ static const option run_options[] = {
      "whom to listen to: some of nvtx, itt, kokkos, ompt, pcontrol, with commas between;"
      " \"-ompt\": all but this; \"none\". All by default",
      PKI_OPTION_WORD, option_text, AT(listen), .needs = "a list"},
+    {"--step", "WHAT",
+     "what begins a step, instead of what is found: a region's name (MPI_Allreduce, a range), or"
+     " NAME:N, each Nth of them; \"none\": no steps",
+     PKI_OPTION_WORD, option_text, AT(step), .needs = "a region's name"},
     {"--mpi", "WHICH",
      "openmpi, mpich or none: for a program that loads its MPI while it runs, as Python does",
      PKI_OPTION_WORD, take_mpi, 0, .needs = "openmpi, mpich or none"},
@@ -290,6 +294,7 @@ static bool set_environment(const run_wish *w, const program *p, const char *fol
     put("PK_RUN_COMMAND", self);
     put("PK_RUN_LISTEN", w->listen);
     put("PK_RUN_MPI", w->mpi);
+    put("PK_RUN_STEP", w->step);
     put("PK_RUN_TRACE", w->trace ? "1" : NULL);
     put("PK_RUN_CHILDREN", w->children ? "1" : NULL);
     put("PK_RUN_QUIET", w->quiet ? "1" : NULL);
@@ -358,12 +363,13 @@ static const char *read_again(run_wish *w)
     static const char *const names[] = {
         "PK_RUN_FOLDER", "PK_RUN_PRELOAD", "PK_RUN_COMMAND", "PK_RUN_PID",   "PK_RUN_RANK",
         "PK_RUN_SIZE",   "PK_RUN_LISTEN",  "PK_RUN_MPI",     "PK_RUN_TRACE", "PK_RUN_CHILDREN",
-        "PK_RUN_QUIET",  "PK_RUN_GPU",     "PK_RUN_AGAIN"};
+        "PK_RUN_QUIET",  "PK_RUN_GPU",     "PK_RUN_STEP",    "PK_RUN_AGAIN"};
     const char *again = getenv("PK_RUN_AGAIN");
     if (again)
         *w = (run_wish){.folder = getenv("PK_RUN_FOLDER"),
                         .listen = getenv("PK_RUN_LISTEN"),
                         .mpi = getenv("PK_RUN_MPI"),
+                        .step = getenv("PK_RUN_STEP"),
                         .pid = getenv("PK_RUN_PID"),
                         .trace = getenv("PK_RUN_TRACE") != NULL,
                         .children = getenv("PK_RUN_CHILDREN") != NULL,

@@ -491,6 +491,8 @@ static inline int open_one(pki_nvtx_user *u, const pki_nvtx_domain *domain, pk_r
     r->region = region;
     if (PKI_UNLIKELY(!region))
         return level;
+    if (PKI_UNLIKELY(pki_load(&pki_heard) != NULL))
+        pki_load (&pki_heard)(region, NULL);
     pk_region_begin_on_(region);
     r->offset = (uint32_t)pki_load(&pki_self->state);
     return level;

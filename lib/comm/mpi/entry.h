@@ -153,11 +153,20 @@ typedef uintptr_t word;
 #define ARGS_10 ARGS_9, j
 #define ARGS_12 ARGS_10, k, l
 
+/* Of libpk_attach, where `pk run` has preloaded it: who repeats what, and from where. */
+extern void pk_attach_event_(void **region, const char *name, const void *site)
+    __attribute__((weak));
+
 #define ENTRY(NAME, N)                                                                             \
     word PMPI_##NAME(WORDS_##N);                                                                   \
     word pki_mpi_##NAME(WORDS_##N);                                                                \
     __attribute__((visibility("default"))) word MPI_##NAME(WORDS_##N);                             \
     word MPI_##NAME(WORDS_##N)                                                                     \
     {                                                                                              \
-        return pki_mpi_is_other() ? PMPI_##NAME(ARGS_##N) : pki_mpi_##NAME(ARGS_##N);              \
+        static void *region;                                                                       \
+        if (pki_mpi_is_other())                                                                    \
+            return PMPI_##NAME(ARGS_##N);                                                          \
+        if (pk_attach_event_)                                                                      \
+            pk_attach_event_(&region, "MPI_" #NAME, __builtin_return_address(0));                  \
+        return pki_mpi_##NAME(ARGS_##N);                                                           \
     }
