@@ -59,6 +59,13 @@ bool pki_attach_listens(const char *whom)
     return without;
 }
 
+PK_API int pk_attach_listens_(const char *whom);
+
+int pk_attach_listens_(const char *whom)
+{
+    return pki_attach_listens(whom);
+}
+
 /* ---- the environment ---- */
 
 static bool is_variable(const char *line, const char *name)

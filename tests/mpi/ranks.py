@@ -111,6 +111,30 @@ def attached(mpiexec, pk, program):
     return 1 if complaints else 0
 
 
+# ---- MPI_Pcontrol ----
+
+PARTS = [([], {}, {"MPI_Pcontrol 1": 20, "MPI_Pcontrol 3": 20}), (["names"], {"PK_MPI_PCONTROL": "names"}, {"solve": 20}),
+         (["names"], {"PK_MPI_PCONTROL": "0"}, {}), ([], {}, {})]
+
+
+def pcontrol(mpiexec, pk, program):
+    complaints = []
+    for i, (words, settings, wanted) in enumerate(PARTS):
+        with tempfile.TemporaryDirectory() as folder:
+            quiet = ["--listen", "-pcontrol"] if i == len(PARTS) - 1 else []
+            launch.run(mpiexec, 2, [os.path.abspath(pk), "run", "-o", "of", *quiet, "--", os.path.abspath(program), "20", *words],
+                       folder, settings)
+            for rank in range(2):
+                regions = launch.read(folder, f"of/{rank}.report.json")["regions"]
+                found = {region["name"]: region["time"]["count"] for region in regions}
+                if {name: count for name, count in found.items() if not re.match("MPI_[^P]", name)} != wanted:
+                    complaints.append(f"{words} {settings}: {found}")
+                if found["MPI_Barrier"] != 20:
+                    complaints.append(f"{found}")
+    print("\n".join(complaints))
+    return 1 if complaints else 0
+
+
 # ---- the program alone, then with the library for another MPI preloaded ----
 
 # It runs to the same results bit by bit, nothing is recorded, and one line on stderr says why.
@@ -643,4 +667,4 @@ def stragglers(mpiexec, program):
 
 
 if __name__ == "__main__":
-    sys.exit({"run": run, "attached": attached, "other": other, "left": left, "asked": asked, "groups": groups, "gather": gather, "stencil": stencil, "exchange": exchange, "clocks": clocks, "stragglers": stragglers}[sys.argv[1]](*sys.argv[2:]))
+    sys.exit({"run": run, "attached": attached, "pcontrol": pcontrol, "other": other, "left": left, "asked": asked, "groups": groups, "gather": gather, "stencil": stencil, "exchange": exchange, "clocks": clocks, "stragglers": stragglers}[sys.argv[1]](*sys.argv[2:]))

@@ -9,3 +9,7 @@
 #include "comm/mpi/entry.h"
 
 PKI_MPI_ENTRIES(ENTRY)
+
+/* MPI_Pcontrol(level, ...): what follows the level is a tool's business, and one word at most here.
+ * That lies where a named parameter of these ABIs would. */
+ENTRY(Pcontrol, 2)

@@ -762,3 +762,59 @@ PKI_MPI_CALL(Abort)(MPI_Comm comm, int code)
         pk_attach_end_();
     return PMPI_Abort(comm, code);
 }
+
+/* ---- MPI_Pcontrol: parts of the program, as it tells tools ---- */
+
+/* MPI leaves to tools what levels mean, but for 0 (off), 1 (on) and 2 (flush). Programs turn tools
+ * on for what they want measured, so from a level on to 0, or to the next level, it is a region.
+ * With PK_MPI_PCONTROL=names it is as IPM has it: MPI_Pcontrol(1, "name") begins, (-1, "name")
+ * ends, and (0, "name") is a moment. Whether there is a name no callee can know, so that has to be
+ * asked for.
+ */
+
+/* Of libpk_attach: does the run listen to it? */
+extern int pk_attach_listens_(const char *whom) __attribute__((weak));
+
+static _Thread_local pk_region *controlled;
+
+static void by_level(int level)
+{
+    char name[40];
+    if (level == 2) {
+        pk_flush();
+        return;
+    }
+    if (controlled)
+        pk_region_end(controlled);
+    controlled = NULL;
+    if (level == 0)
+        return;
+    snprintf(name, sizeof name, "MPI_Pcontrol %d", level);
+    controlled = pk_region_named(name);
+    pk_region_begin(controlled);
+}
+
+static void by_name(int level, const char *name)
+{
+    pk_region *region = pk_region_named(name);
+    if (level > 0)
+        pk_region_begin(region);
+    else if (level < 0)
+        pk_region_end(region);
+    else
+        pk_region_mark(region);
+}
+
+extern int pki_mpi_Pcontrol(int level, const char *name);
+
+int pki_mpi_Pcontrol(int level, const char *name)
+{
+    const char *how = pki_mpi_text_of("PK_MPI_PCONTROL");
+    bool off = (how && strcmp(how, "0") == 0) ||
+               (pk_attach_listens_ && !pk_attach_listens_("pcontrol")) || !pki_mpi_is_on();
+    if (!off && how && strcmp(how, "names") == 0)
+        by_name(level, name);
+    else if (!off)
+        by_level(level);
+    return PMPI_Pcontrol(level);
+}
