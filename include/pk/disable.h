@@ -129,6 +129,8 @@ PK_API void pk_region_begin(pk_region *region) {}
 PK_API void pk_region_end(pk_region *region) {}
 PK_API void pk_region_next(pk_region *from, pk_region *to) {}
 PK_API void pk_region_add(pk_region *region, uint64_t bytes, uint64_t flops) {}
+PK_API void pk_region_note(pk_region *region, pk_region *key, int64_t value) {}
+PK_API void pk_region_note_text(pk_region *region, pk_region *key, const char *text) {}
 PK_API void pk_region_mark(pk_region *region) {}
 
 PK_API pk_region *pk_region_named(const char *name)

@@ -84,6 +84,15 @@ PK_API PK_INLINE void pk_region_next(pk_region *from, pk_region *to);
  * Several calls add up. The report shows throughput, the trace has the sums as arguments. */
 PK_API PK_INLINE void pk_region_add(pk_region *region, uint64_t bytes, uint64_t flops);
 
+/* What is special about the open call: its batch, its file, its shape. An argument of the call in
+ * the trace, in captures and in SQL (`notes`), under the key's name; at a key's second time both
+ * stand. Keys are names as regions have them: static ones, or pk_region_named. A text is copied, 32
+ * bytes of it at most, cut between characters. NULL is "". Eight of a call are kept. Cost: a clock
+ * read and a record, 32 bytes in the ring, 64 for a text. Calls of which perfkit keeps nothing but
+ * the count (overhead_max) have none. */
+PK_API PK_INLINE void pk_region_note(pk_region *region, pk_region *key, int64_t value);
+PK_API PK_INLINE void pk_region_note_text(pk_region *region, pk_region *key, const char *string);
+
 /* An instant event of the trace, at this moment and under the region's name. It has no duration and
  * no statistics. */
 PK_API PK_INLINE void pk_region_mark(pk_region *region);
@@ -172,6 +181,8 @@ PK_API void pk_region_begin_on_(pk_region *region);
 PK_API void pk_region_end_on_(pk_region *region);
 PK_API void pk_region_next_on_(pk_region *from, pk_region *to);
 PK_API void pk_region_add_on_(pk_region *region, uint64_t bytes, uint64_t flops);
+PK_API void pk_region_note_on_(pk_region *region, pk_region *key, int64_t value);
+PK_API void pk_region_note_text_on_(pk_region *region, pk_region *key, const char *string);
 PK_API void pk_region_mark_on_(pk_region *region);
 
 PK_INLINE void pk_region_begin(pk_region *region)
@@ -196,6 +207,18 @@ PK_INLINE void pk_region_add(pk_region *region, uint64_t bytes, uint64_t flops)
 {
     if (PK_ON_)
         pk_region_add_on_(region, bytes, flops);
+}
+
+PK_INLINE void pk_region_note(pk_region *region, pk_region *key, int64_t value)
+{
+    if (PK_ON_)
+        pk_region_note_on_(region, key, value);
+}
+
+PK_INLINE void pk_region_note_text(pk_region *region, pk_region *key, const char *string)
+{
+    if (PK_ON_)
+        pk_region_note_text_on_(region, key, string);
 }
 
 PK_INLINE void pk_region_mark(pk_region *region)

@@ -10,6 +10,8 @@ extern inline void pk_region_begin(pk_region *region);
 extern inline void pk_region_end(pk_region *region);
 extern inline void pk_region_next(pk_region *from, pk_region *to);
 extern inline void pk_region_add(pk_region *region, uint64_t bytes, uint64_t flops);
+extern inline void pk_region_note(pk_region *region, pk_region *key, int64_t value);
+extern inline void pk_region_note_text(pk_region *region, pk_region *key, const char *text);
 extern inline void pk_region_mark(pk_region *region);
 extern inline void pk_step(uint64_t items);
 extern inline void pk_step_begin(void);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/compiler.h"
@@ -42,7 +43,10 @@ typedef enum pki_record_type {
     PKI_RECORD_SPAN_END = 11,  /* start, value = duration, extra = serial; the next slot's start
                                  holds the program's id. With PKI_FLAG_NO_BEGIN its begin has no
                                  record */
-    PKI_RECORD_REQUEST = 12    /* one that has ended: two slots, below */
+    PKI_RECORD_REQUEST = 12,   /* one that has ended: two slots, below */
+    PKI_RECORD_NOTE = 13, /* of the region that is open at the place's depth: id = the key, start,
+                             value = an integer */
+    PKI_RECORD_NOTE_TEXT = 14 /* the same with a text: below */
 } pki_record_type;
 
 /* A number that came with a region or a mark, in 64 bits. */
@@ -144,17 +148,17 @@ static inline unsigned pki_record_slots(uint64_t what)
     unsigned type = pki_what_type(what);
     return type == PKI_RECORD_REGION_WORK || type == PKI_RECORD_STEP ||
                    type == PKI_RECORD_OPERATION || type == PKI_RECORD_SPAN_END ||
-                   type == PKI_RECORD_REQUEST
+                   type == PKI_RECORD_REQUEST || type == PKI_RECORD_NOTE_TEXT
                ? 2
                : 1;
 }
 
-/* Has it one of the types above, of which PKI_RECORD_REQUEST is the last? Else it is a record's
+/* Has it one of the types above, of which PKI_RECORD_NOTE_TEXT is the last? Else it is a record's
  * second slot. Readers of a ring may come upon one: what a handler wrote and was undone may be
  * overwritten by longer records (lib/measure/fold/walk.h). */
 static inline bool pki_is_record(uint64_t what)
 {
-    return pki_what_type(what) - PKI_RECORD_REGION <= PKI_RECORD_REQUEST - PKI_RECORD_REGION;
+    return pki_what_type(what) - PKI_RECORD_REGION <= PKI_RECORD_NOTE_TEXT - PKI_RECORD_REGION;
 }
 
 /* Those of them that are not a region of their own. */
@@ -242,6 +246,34 @@ static inline uint64_t pki_not_negative(uint64_t ticks)
     return ticks >> 63 ? 0 : ticks;
 }
 
+/* ---- the text of a note: its length in extra, its bytes in value, then in the second slot ---- */
+
+#define PKI_NOTE_BYTES 32u
+#define PKI_NO_TYPE ((uint64_t)15 << 32) /* a second slot is no record (pki_is_record) */
+
+/* Cut before a character that has no room as a whole. */
+static inline void pki_note_pack(pki_record record[2], const char *text)
+{
+    uint64_t words[PKI_NOTE_BYTES / 8] = {0};
+    size_t n = strnlen(text, PKI_NOTE_BYTES + 1);
+    if (n > PKI_NOTE_BYTES)
+        for (n = PKI_NOTE_BYTES; n && ((unsigned char)text[n] & 0xC0) == 0x80; n--)
+            ;
+    memcpy(words, text, n);
+    record[0].value = words[0];
+    record[0].extra = n;
+    record[1] = (pki_record){words[1], words[2], PKI_NO_TYPE, words[3]};
+}
+
+/* Its length. */
+static inline size_t pki_note_text(const pki_record *r, const pki_record *more,
+                                   char text[PKI_NOTE_BYTES])
+{
+    const uint64_t words[] = {r->value, more->start, more->value, more->extra};
+    memcpy(text, words, sizeof words);
+    return PKI_MIN(r->extra, (uint64_t)PKI_NOTE_BYTES);
+}
+
 /* ---- a request that has ended, as a record of two slots ---- */
 
 /* Times are in units of 1,024 ns (up to 73 minutes: what is more is that), and `behind` in 16 of
@@ -256,7 +288,6 @@ static inline uint64_t pki_not_negative(uint64_t ticks)
 
 #define PKI_REQUEST_GOOD 4u /* flags: the outcome, and this */
 #define PKI_REQUEST_UNIT_NS 1024u
-#define PKI_REQUEST_NO_TYPE ((uint64_t)15 << 32) /* a second slot is no record (pki_is_record) */
 
 typedef struct pki_request_done {
     /* ns */
@@ -298,11 +329,10 @@ static inline void pki_request_pack(const pki_request_done *d, const pk_span *sp
                      .what = PKI_WHAT(span->region, PKI_RECORD_REQUEST, 0) | flags,
                      .extra = span->serial | PKI_MIN(d->preemptions, (uint64_t)0xFFF) << 32 |
                               PKI_MIN(d->steps, (uint64_t)0xFFFFF) << 44};
-    record[1] =
-        (pki_record){.start = pki_request_times(d->ttft, d->generated),
-                     .value = pki_request_times(d->preempted, d->reading),
-                     .what = pki_request_times(d->crowded, d->behind) & ~PKI_REQUEST_NO_TYPE,
-                     .extra = pki_request_pair(d->tokens, d->first_step)};
+    record[1] = (pki_record){.start = pki_request_times(d->ttft, d->generated),
+                             .value = pki_request_times(d->preempted, d->reading),
+                             .what = pki_request_times(d->crowded, d->behind) & ~PKI_NO_TYPE,
+                             .extra = pki_request_pair(d->tokens, d->first_step)};
 }
 
 static inline pki_request_done pki_request_unpack(const pki_record *r, const pki_record *more)

@@ -1,4 +1,5 @@
-/* lib/core/work.c - what is added to an open region besides its beginning and end, and marks. */
+/* lib/core/work.c - what is added to an open region besides its beginning and end: work, notes; and
+ * marks. */
 #include <pk/region.h>
 
 #include "core/frames.h"
@@ -66,6 +67,58 @@ void pki_region_payload(pk_region *region, pki_payload_type type, uint64_t bits)
     pki_store(&work->payload, bits);
     pki_store(&work->payload_type, (uint64_t)type);
 }
+
+/* ---- notes ---- */
+
+/* The depth at which that region is open; 0: it is not, or this call of it is counted alone. */
+static PKI_NOINLINE unsigned find_depth(pki_thread *t, pk_region *region)
+{
+    uint32_t id = pki_region_id(region);
+    pki_frame *f = pki_untimed_call(t, id) ? NULL : pki_find_frame(t, id);
+    return f ? (unsigned)(f - t->frames) : 0;
+}
+
+/* A region that is thinned has no id in itself (core/thin.h). */
+static inline unsigned open_depth(pki_thread *t, pk_region *region)
+{
+    pki_frame *f = pki_top_frame(t, pki_load(&t->state));
+    uint32_t id = pki_load(&region->id);
+    if (PKI_LIKELY(id && (pki_load(&f->id) & PKI_FRAME_ID) == id))
+        return (unsigned)(f - t->frames);
+    return find_depth(t, region);
+}
+
+/* Who formats it gives it to the next region of this depth that began before it. */
+static inline void note(pk_region *region, pk_region *key, pki_record_type type, unsigned n,
+                        pki_record *record)
+{
+    if (!pki_enter())
+        return;
+    pki_thread *t = pki_thread_joined();
+    unsigned depth = t ? open_depth(t, region) : 0;
+    if (depth) {
+        uint32_t id = pki_load(&key->id);
+        record->start = pki_ticks(t->monotonic);
+        record->what = PKI_WHAT(id ? id : pki_region_id(key), type, depth);
+        pki_push_point(t, record, n);
+    }
+    pki_leave();
+}
+
+void pk_region_note_on_(pk_region *region, pk_region *key, int64_t value)
+{
+    pki_record record = {.value = (uint64_t)value};
+    note(region, key, PKI_RECORD_NOTE, 1, &record);
+}
+
+void pk_region_note_text_on_(pk_region *region, pk_region *key, const char *text)
+{
+    pki_record record[2] = {{0}};
+    pki_note_pack(record, text ? text : "");
+    note(region, key, PKI_RECORD_NOTE_TEXT, 2, record);
+}
+
+/* ---- marks ---- */
 
 void pk_region_mark_on_(pk_region *region)
 {

@@ -167,6 +167,8 @@ static bool is_wanted(const job *j, const pki_record *r, const pki_record *more)
     bool between = pki_what_flags(r->what) & PKI_FLAG_BETWEEN;
     if (pki_what_type(r->what) == PKI_RECORD_STEP && !between)
         return more->start >= j->range.first && more->start <= j->range.last;
+    if (pki_what_type(r->what) == PKI_RECORD_NOTE || pki_what_type(r->what) == PKI_RECORD_NOTE_TEXT)
+        return r->start <= j->range.until; /* its call may reach into the range */
     return pki_record_ticks(r) >= j->range.from && r->start <= j->range.until;
 }
 

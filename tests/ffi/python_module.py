@@ -182,6 +182,8 @@ class Session(unittest.TestCase):
             with pk.region(name) as r:
                 r.add(Integer(), Integer())
                 r.variant(name, Integer()).mark()
+                r.note(name, name)
+                r.note(name, Integer())
             pk.counter(name, name).set(True)
             pk.thread_name(name)
         pk.step(Integer())

@@ -90,6 +90,8 @@ static void *record(void *argument)
         pk_region_end(pk_region_variant(&outer, "size", i));
         pk_counter_set(&level, -1.5 * i);
         pk_region_mark(&outer);
+        pk_region_note(&outer, &outer, 7);
+        pk_region_note_text(&outer, &outer, "a text");
         if (argument && i % 3 == 0)
             pk_step(32);
     }

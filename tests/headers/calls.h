@@ -42,6 +42,8 @@ int regions(int n)
     PK(pk_region_add(&outer, (uint64_t)n, 0);)
     PK(pk_region_next(&outer, &inner);)
     int b = work(a);
+    PK(pk_region_note(&inner, &inner, 1);)
+    PK(pk_region_note_text(&inner, &inner, "text");)
     PK(pk_region_mark(&inner);)
     PK(pk_region_end(&inner);)
     return a + b;

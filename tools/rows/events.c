@@ -354,9 +354,44 @@ static void find_call(rows_reader *from, const event *e, call_row *c)
     c->track = k->track | (e->unbalanced ? ~TRACK_MASK : 0);
 }
 
+/* What perfkit itself says of a call in its arguments. */
+static bool is_own(const char *key)
+{
+    static const char *const own[] = {"bytes",   "flops",      "payload", "calls",
+                                      "cut_off", "unbalanced", "stack"};
+    for (size_t i = 0; i < PKI_COUNT_OF(own); i++)
+        if (!strcmp(key, own[i]))
+            return true;
+    return false;
+}
+
+static void add_notes(rows_reader *from, const event *e)
+{
+    rows *r = from->to;
+    object_cursor at = {0};
+    const char *key;
+    member v;
+    while (object_next(e->args, &at, &key, &v)) {
+        bool number = v.type == VALUE_INTEGER;
+        if (is_own(key) || (!number && v.type != VALUE_TEXT))
+            continue;
+        note_row *n = rows_append(r, ROWS_NOTES, 0);
+        *n = (note_row){.start = e->start - e->lacks,
+                        .duration = e->end - e->start + e->lacks,
+                        .value = number ? (uint64_t)v.integer : 0,
+                        .known = number,
+                        .region = rows_region_of(r, e),
+                        .thread = thread_of(e),
+                        .key = rows_name(r, key),
+                        .words = number ? ROWS_NONE : rows_name(r, v.text)};
+    }
+}
+
 static void add_call(rows_reader *from, const event *e)
 {
     rows *r = from->to;
+    if (rows_wanted(r, ROWS_NOTES) && !e->line)
+        add_notes(from, e);
     if (!rows_wanted(r, ROWS_CALLS))
         return;
     call_row *c = rows_append(r, ROWS_CALLS, 0);

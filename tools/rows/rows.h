@@ -38,6 +38,7 @@ typedef enum rows_table {
     ROWS_MESSAGES,
     ROWS_COUNTERS,
     ROWS_MARKS,
+    ROWS_NOTES,
     ROWS_ACTIVITIES,
     ROWS_SPANS,
     ROWS_SPAN_MARKS,
@@ -244,6 +245,12 @@ typedef struct mark_row {
     uint64_t start, duration;
     uint32_t name, thread;
 } mark_row;
+
+typedef struct note_row {
+    uint64_t start, duration; /* the call's */
+    uint64_t value, known;
+    uint32_t region, thread, key, words;
+} note_row;
 
 typedef struct activity_row {
     uint64_t start, duration, correlation;

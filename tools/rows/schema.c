@@ -197,6 +197,16 @@ static const rows_column marks[] = {
     {"thread", "", FORM_U32, 0, AT(mark_row, thread)},
 };
 
+static const rows_column notes[] = {
+    OF_FILE,
+    {"name", "of the region", FORM_REGION, 0, AT(note_row, region)},
+    TIMES,
+    {"key", "the note's, or the variant's", FORM_NAME, 0, AT(note_row, key)},
+    {"value", "", FORM_BITS, 0, AT(note_row, value)},
+    {"string", "", FORM_NAME, 0, AT(note_row, words)},
+    {"thread", "", FORM_U32, 0, AT(note_row, thread)},
+};
+
 static const rows_column activities[] = {
     OF_FILE,
     {"kind", "span (on a stream), runtime, driver, sync, overhead or range", FORM_NAME, 0,
@@ -316,6 +326,7 @@ static const rows_about tables[ROWS_TABLES] = {
     [ROWS_MESSAGES] = {"messages", "each message that a rank sent or received", COLUMNS(messages)},
     [ROWS_COUNTERS] = {"counters", "each sample", COLUMNS(counters)},
     [ROWS_MARKS] = {"marks", "each moment that was marked", COLUMNS(marks)},
+    [ROWS_NOTES] = {"notes", "what is noted of calls, each an argument of one", COLUMNS(notes)},
     [ROWS_ACTIVITIES] = {"activities", "what else devices and libraries did", COLUMNS(activities)},
     [ROWS_SPANS] = {"spans", "each pk_span that began, requests too", COLUMNS(spans)},
     [ROWS_SPAN_MARKS] = {"span_marks", "each mark of a pk_span", COLUMNS(span_marks)},
@@ -371,6 +382,7 @@ const size_t rows_widths[ROWS_TABLES][ROWS_PARTS] = {
     [ROWS_MESSAGES] = {sizeof(collective_row)},
     [ROWS_COUNTERS] = {sizeof(counter_row)},
     [ROWS_MARKS] = {sizeof(mark_row)},
+    [ROWS_NOTES] = {sizeof(note_row)},
     [ROWS_ACTIVITIES] = {sizeof(activity_row)},
     [ROWS_SPANS] = {sizeof(span_row)},
     [ROWS_SPAN_MARKS] = {sizeof(span_mark_row)},

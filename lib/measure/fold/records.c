@@ -547,6 +547,8 @@ static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_
         fold_span(fold, t, r, more);
         break;
     case PKI_RECORD_MARK:
+    case PKI_RECORD_NOTE:
+    case PKI_RECORD_NOTE_TEXT:
         break;
     default: /* not a record */
         return;

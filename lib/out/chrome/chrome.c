@@ -123,7 +123,7 @@ size_t pki_chrome_regions(pki_chrome *c, char *out, uint32_t tid, const pki_reco
     for (const pki_record *end = r + n; r < end; r++) {
         if (PKI_UNLIKELY(!is_in(&stretch, r)))
             stretch = pki_clock_stretch_at(c->clock, r->start);
-        pki_chrome_text *t = plain_text(c, r->what);
+        pki_chrome_text *t = c->noted ? NULL : plain_text(c, r->what);
         if (PKI_LIKELY(t && is_in(&stretch, r)))
             p = put_plain(p, c, t, tid, &stretch, r);
         else
@@ -255,6 +255,7 @@ void pki_chrome_finish(pki_chrome *c)
     for (size_t i = 0; i < c->text_count; i++)
         free(c->texts[i]);
     free(c->texts);
+    free(c->notes);
     *c = (pki_chrome){0};
 }
 
@@ -359,9 +360,77 @@ static char *end_args(char *start, char *p)
     return p;
 }
 
+/* ---- notes on calls, which come before the record of their call ---- */
+
+#define NOTED_PLACES 64u /* threads share them */
+#define NOTED_EACH 8u
+
+typedef struct noted {
+    uint32_t tid, depth;
+    pki_record record[2];
+} noted;
+
+typedef struct pki_chrome_notes {
+    struct {
+        uint32_t count;
+        noted kept[NOTED_EACH];
+    } places[NOTED_PLACES];
+} pki_chrome_notes;
+
+/* Without room the oldest goes; without memory, this one. */
+static PKI_COLD void keep_note(pki_chrome *c, uint32_t tid, const pki_record *r,
+                               const pki_record *more)
+{
+    if (!c->notes)
+        c->notes = calloc(1, sizeof *c->notes);
+    if (!c->notes)
+        return;
+    uint32_t *count = &c->notes->places[tid % NOTED_PLACES].count;
+    noted *kept = c->notes->places[tid % NOTED_PLACES].kept;
+    if (*count == NOTED_EACH) {
+        memmove(kept, kept + 1, (NOTED_EACH - 1) * sizeof *kept);
+        --*count;
+        c->noted--;
+    }
+    kept[(*count)++] = (noted){tid, pki_what_depth(r->what), {*r, *more}};
+    c->noted++;
+}
+
+static char *put_note(char *p, const char *end, const pki_chrome *c, const noted *n)
+{
+    char bytes[PKI_NOTE_BYTES];
+    pki_chrome_name key = c->names(c->user, pki_what_id(n->record[0].what));
+    if (end - p < 6 * (key.length + (ptrdiff_t)PKI_NOTE_BYTES) + 32)
+        return p; /* names of the longest leave no room */
+    p = PKI_PUT(pki_chrome_put_escaped(PKI_PUT(p, ",\""), key.name, key.length), "\":");
+    if (pki_what_type(n->record[0].what) == PKI_RECORD_NOTE)
+        return pki_put_i64(p, (int64_t)n->record[0].value);
+    size_t length = pki_note_text(&n->record[0], &n->record[1], bytes);
+    return PKI_PUT(pki_chrome_put_escaped(PKI_PUT(p, "\""), bytes, length), "\"");
+}
+
+/* Those of this call; how many. One that is older, at this depth or further in, had a call without
+ * a record. */
+static PKI_COLD uint32_t take_notes(pki_chrome *c, uint32_t tid, const pki_record *r,
+                                    noted taken[NOTED_EACH])
+{
+    uint32_t *count = &c->notes->places[tid % NOTED_PLACES].count, left = 0, n = 0;
+    noted *kept = c->notes->places[tid % NOTED_PLACES].kept;
+    unsigned depth = pki_what_depth(r->what);
+    for (uint32_t i = 0; i < *count; i++)
+        if (kept[i].tid != tid || kept[i].depth < depth)
+            kept[left++] = kept[i];
+        else if (kept[i].depth == depth && kept[i].record[0].start >= r->start)
+            taken[n++] = kept[i];
+    c->noted -= *count - left;
+    *count = left;
+    return n;
+}
+
 /* Everything but a plain region has arguments. */
 static char *put_args(char *p, const char *end, const pki_chrome *c, const chrome_text *t,
-                      const pki_record *r, const pki_record *more)
+                      const pki_record *r, const pki_record *more, const noted *notes,
+                      uint32_t note_count)
 {
     char *start = PKI_PUT(p, ",\"args\":{");
     p = t ? pki_put(start, t->args, t->args_length) : start;
@@ -376,6 +445,8 @@ static char *put_args(char *p, const char *end, const pki_chrome *c, const chrom
         else if (end - p > PKI_OPERATION_BYTES) /* unless names of the longest leave no room */
             p = pki_chrome_put_recorded(p, c, more, tag);
     }
+    for (uint32_t i = 0; i < note_count; i++)
+        p = put_note(p, end, c, &notes[i]);
     if (pki_record_untimed(r))
         p = pki_put_field(p, "calls", pki_record_untimed(r) + (uint64_t)1);
     if (pki_what_flags(r->what) & PKI_FLAG_UNBALANCED)
@@ -392,10 +463,13 @@ static char *put_region(char *p, pki_chrome *c, uint32_t tid, const pki_record *
     const char *end = p + PKI_EVENT_BYTES - FLAGS_BYTES;
     bool touches = c->coarse || pki_what_flags(r->what) || pki_what_ties(r->what);
     p = put_times(put_name(p, c, t, tid), times_of(c, r), pki_what_depth(r->what), touches);
+    noted notes[NOTED_EACH];
+    uint32_t note_count = PKI_UNLIKELY(c->noted) ? take_notes(c, tid, r, notes) : 0;
     bool plain = pki_what_type(r->what) == PKI_RECORD_REGION && t && !t->args_length &&
+                 !note_count &&
                  !(pki_what_flags(r->what) & (PKI_FLAG_UNBALANCED | PKI_FLAG_THINNED));
     if (PKI_UNLIKELY(!plain))
-        p = put_args(p, end, c, t, r, more);
+        p = put_args(p, end, c, t, r, more, notes, note_count);
     *p++ = '}';
     return p;
 }
@@ -495,6 +569,10 @@ size_t pki_chrome_event(pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid, 
     case PKI_RECORD_REGION:
     case PKI_RECORD_REGION_WORK:
         end = put_region(out, c, tid, r, more);
+        break;
+    case PKI_RECORD_NOTE:
+    case PKI_RECORD_NOTE_TEXT:
+        keep_note(c, tid, r, more);
         break;
     case PKI_RECORD_MARK:
         end = put_mark(out, c, tid, r);

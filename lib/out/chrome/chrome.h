@@ -56,6 +56,8 @@ typedef struct pki_chrome {
     size_t text_count;
     uint64_t stem_ns; /* of moments that share their first digits, the earliest; these are: */
     uint32_t stem_length;
+    uint32_t noted; /* that wait for their call's end; of which `notes` are */
+    struct pki_chrome_notes *notes;
     char stem[24];
 } pki_chrome;
 
