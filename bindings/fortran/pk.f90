@@ -98,7 +98,7 @@ module pk
 
     public :: pk_start, pk_flush, pk_stop, pk_capture, pk_error_text, pk_version_text, pk_get_counts, pk_backend_live
     public :: pk_region_named, pk_region_variant, pk_region_begin, pk_region_end, pk_region_next, pk_region_add, &
-              pk_region_mark, pk_region_set_limit, pk_region_stats, pk_stats_quantile
+              pk_region_note, pk_region_note_text, pk_region_mark, pk_region_set_limit, pk_region_stats, pk_stats_quantile
     public :: pk_step, pk_step_begin, pk_step_kind, pk_step_add_flops, pk_step_stats
     public :: pk_counter_named, pk_counter_set, pk_thread_set_name
     public :: pk_gpu_begin, pk_gpu_end, pk_region_gpu_stats
@@ -213,6 +213,13 @@ contains
         integer, intent(in) :: number
         pk_region_variant = variant_c(region, c_text(key), int(number, c_int64_t))
     end function
+
+    ! The same as pk_region_note with a text.
+    subroutine pk_region_note_text(region, key, text)
+        type(pk_region), intent(in) :: region, key
+        character(len=*), intent(in) :: text
+        call note_text_c(region, key, c_text(text))
+    end subroutine
 
     ! Of the step that runs: "evaluation", say, which has figures of its own. "": the usual kind.
     subroutine pk_step_kind(kind)

@@ -42,8 +42,8 @@ _U32, _U64, _DOUBLE, _TEXT, _POINTER, _ENOENT = _c.U32, _c.U64, _c.DOUBLE, _c.TE
 # Without argtypes and with what byref() makes, ctypes converts nothing: half the time of a call.
 _begin, _end, _next, _mark = (_c.function("pk_region_" + verb, None) for verb in ("begin", "end", "next", "mark"))
 _add = _c.function("pk_region_add", None, _POINTER, _U64, _U64)
-_note, _note_text = (_c.function("pk_region_note" + ending, None, _POINTER, _POINTER, last) for ending, last in (
-    ("", ctypes.c_int64), ("_text", _TEXT)))
+_note = _c.function("pk_region_note", None, _POINTER, _POINTER, ctypes.c_int64)
+_note_text = _c.function("pk_region_note_text", None, _POINTER, _POINTER, _TEXT)
 _named, _counter_named = (_c.function(name, _POINTER, first, _TEXT) for name, first in (
     ("pk_region_named_of", _c.I32), ("pk_counter_named", _TEXT)))
 _variant = _c.function("pk_region_variant", _POINTER, _POINTER, _TEXT, ctypes.c_int64)

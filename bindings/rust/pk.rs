@@ -160,6 +160,21 @@ impl Scope {
         }
     }
 
+    /// What is special about the open call: an argument of it in the trace, under the key's name.
+    #[inline]
+    pub fn note(&self, key: &'static Region, value: i64) {
+        if started() {
+            unsafe { pk_region_note_on_(self.region.0.get(), key.0.get(), value) }
+        }
+    }
+
+    /// The same with a text.
+    pub fn note_text(&self, key: &'static Region, value: &str) {
+        if started() {
+            unsafe { pk_region_note_text_on_(self.region.0.get(), key.0.get(), c_text(value).as_ptr()) }
+        }
+    }
+
     /// This region ends and another one begins, with one clock read between them.
     #[inline]
     pub fn next(&mut self, to: &'static Region) {

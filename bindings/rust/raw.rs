@@ -73,6 +73,8 @@ extern "C" {
     pub fn pk_region_end_on_(region: *mut Region);
     pub fn pk_region_next_on_(from: *mut Region, to: *mut Region);
     pub fn pk_region_add_on_(region: *mut Region, bytes: u64, flops: u64);
+    pub fn pk_region_note_on_(region: *mut Region, key: *mut Region, value: i64);
+    pub fn pk_region_note_text_on_(region: *mut Region, key: *mut Region, value: *const c_char);
     pub fn pk_region_mark_on_(region: *mut Region);
     pub fn pk_step_on_(items: u64);
     pub fn pk_step_begin_on_();

@@ -147,6 +147,22 @@ func (s Scope) Add(bytes, flops uint64) {
 	}
 }
 
+// Note says what is special about the open call: an argument of it in the trace, under the key's name.
+func (s Scope) Note(key Region, value int64) {
+	if s.c != nil {
+		C.pk_region_note_on_(s.c, key.c, C.int64_t(value))
+	}
+}
+
+// NoteText is the same with a text.
+func (s Scope) NoteText(key Region, value string) {
+	if s.c != nil {
+		text := C.CString(value)
+		defer C.free(unsafe.Pointer(text))
+		C.pk_region_note_text_on_(s.c, key.c, text)
+	}
+}
+
 // Mark sets a mark at this moment in the trace, under the region's name.
 func (r Region) Mark() {
 	if Started() {

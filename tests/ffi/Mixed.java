@@ -50,7 +50,10 @@ public class Mixed {
             Pk.Region first = Pk.region("first", Pk.Kind.OTHER);
             first.begin();
             try (var _ = first.next(second)) {
-                Pk.region("moment", Pk.Kind.OTHER).mark();
+                Pk.Region moment = Pk.region("moment", Pk.Kind.OTHER);
+                second.note(first, 7);
+                second.note(moment, "seven");
+                moment.mark();
             }
         }
     }

@@ -44,6 +44,8 @@ void work()
     pk::scope sized(pk::variant(outer, "n", 3));
     pk::scope phases(first);
     phases.next(second);
+    pk_region_note(&second, &first, 7);
+    pk_region_note_text(&second, &moment, "seven");
     pk_region_mark(&moment);
     if (void *stream = inner_stream()) {
         pk::gpu_scope on_stream(span, stream);

@@ -69,6 +69,8 @@ program mixed
     call pk_region_begin(sized)
     call pk_region_begin(first)
     call pk_region_next(first, second)
+    call pk_region_note(second, first, 7_c_int64_t)
+    call pk_region_note_text(second, pk_region_named("moment"), "seven")
     call pk_region_mark(pk_region_named("moment"))
     call pk_region_end(second)
     call pk_region_end(sized)

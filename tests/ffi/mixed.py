@@ -45,6 +45,8 @@ def work():
         first, second = pk.region("first"), pk.region("second")
         first.begin()
         first.next(second)
+        second.note("first", 7)
+        second.note("moment", "seven")
         pk.region("moment").mark()
         second.end()
     stream = inner.inner_stream()

@@ -28,6 +28,8 @@ fn work() {
     let _sized = OUTER.variant("n", 3).enter();
     let mut phases = pk::scope!("first");
     phases.next(pk::region!("second"));
+    phases.note(pk::region!("first"), 7);
+    phases.note_text(pk::region!("moment"), "seven");
     pk::region!("moment").mark();
     unsafe {
         let stream = inner_stream();

@@ -2,7 +2,8 @@
 
 Ten times, on one thread: the region "outer" (compute; 100 bytes, 10 flops), in it "in C" of a C library (data), in
 that "back", to which C calls back (io); the counter "number" and the end of a step of 32 items. Then "outer[n=3]",
-in it "first", which goes over into "second", with the mark "moment" inside. On a thread named "second thread":
+in it "first", which goes over into "second", with the
+mark "moment" inside, a note 7 under "first" and one "seven" under "moment". On a thread named "second thread":
 "elsewhere". Where there is the mock of a driver, "span" on two CUDA streams. Nothing else. The process is rank 1
 of 2.
 """
@@ -39,6 +40,8 @@ def check_slices(regions):
             yield f"work: {event}"
         if event["name"] == "outer[n=3]" and event.get("args") != {"n": 3}:
             yield f"a variant's value: {event}"
+        if event["name"] == "second" and event.get("args") != {"first": 7, "moment": "seven"}:
+            yield f"notes: {event}"
 
 
 def check_events(events):

@@ -24,8 +24,9 @@ static double count_of(const sheet *s)
     static const double guesses[ROWS_TABLES] = {
         [ROWS_CALLS] = 1e6,       [ROWS_KERNELS] = 1e6,    [ROWS_MEMCPYS] = 1e5,
         [ROWS_COLLECTIVES] = 1e5, [ROWS_MESSAGES] = 1e5,   [ROWS_COUNTERS] = 1e5,
-        [ROWS_MARKS] = 1e5,       [ROWS_NOTES] = 1e5,       [ROWS_ACTIVITIES] = 1e6, [ROWS_SPANS] = 1e5,
-        [ROWS_SPAN_MARKS] = 1e5,  [ROWS_REQUESTS] = 1e5,   [ROWS_STEPS] = 1e4};
+        [ROWS_MARKS] = 1e5,       [ROWS_NOTES] = 1e5,      [ROWS_ACTIVITIES] = 1e6,
+        [ROWS_SPANS] = 1e5,       [ROWS_SPAN_MARKS] = 1e5, [ROWS_REQUESTS] = 1e5,
+        [ROWS_STEPS] = 1e4};
     if (!sheet_is_streamed(s))
         return s->from->rows ? (double)rows_count(s->from->rows, s->of) : 1e6;
     return guesses[s->of] > 0 ? guesses[s->of] : 1e3;

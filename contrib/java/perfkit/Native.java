@@ -29,6 +29,9 @@ final class Native {
     private static final MethodHandle END = recording("pk_region_end_on_", ADDRESS);
     private static final MethodHandle NEXT = recording("pk_region_next_on_", ADDRESS, ADDRESS);
     private static final MethodHandle ADD = recording("pk_region_add_on_", ADDRESS, JAVA_LONG, JAVA_LONG);
+    private static final MethodHandle NOTE = recording("pk_region_note_on_", ADDRESS, ADDRESS, JAVA_LONG);
+    static final MethodHandle NOTE_TEXT =
+        LINKER.downcallHandle(symbol("pk_region_note_text"), FunctionDescriptor.ofVoid(ADDRESS, ADDRESS, ADDRESS));
     private static final MethodHandle MARK = recording("pk_region_mark_on_", ADDRESS);
     private static final MethodHandle STEP = recording("pk_step_on_", JAVA_LONG);
     private static final MethodHandle STEP_BEGIN = recording("pk_step_begin_on_");
@@ -144,6 +147,15 @@ final class Native {
         try {
             if (started())
                 ADD.invokeExact(region, bytes, flops);
+        } catch (Throwable thrown) {
+            throw unexpected(thrown);
+        }
+    }
+
+    static void note(MemorySegment region, MemorySegment key, long value) {
+        try {
+            if (started())
+                NOTE.invokeExact(region, key, value);
         } catch (Throwable thrown) {
             throw unexpected(thrown);
         }

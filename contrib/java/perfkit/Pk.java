@@ -100,6 +100,18 @@ public final class Pk {
             Native.mark(at);
         }
 
+        /** What is special about the open call: an argument of it in the trace, under the key's name. */
+        public void note(Region key, long value) {
+            Native.note(at, key.at, value);
+        }
+
+        public void note(Region key, String value) {
+            Native.call(arena -> {
+                Native.NOTE_TEXT.invokeExact(at, key.at, arena.allocateFrom(value));
+                return null;
+            });
+        }
+
         /** "attention[seq=512]": a region of its own, hence a distribution of its own, for each value. */
         public Region variant(String key, long value) {
             return Native.call(arena ->

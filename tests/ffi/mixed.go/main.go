@@ -50,7 +50,10 @@ func work() {
 	defer outer.Variant("n", 3).Begin().End()
 	phases := pk.NewRegion(pk.Other, "first").Begin()
 	phases.Next(pk.NewRegion(pk.Other, "second"))
-	pk.NewRegion(pk.Other, "moment").Mark()
+	moment := pk.NewRegion(pk.Other, "moment")
+	phases.Note(pk.NewRegion(pk.Other, "first"), 7)
+	phases.NoteText(moment, "seven")
+	moment.Mark()
 	phases.End()
 }
 
