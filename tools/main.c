@@ -12,7 +12,7 @@ static const command commands[] = {
     {"job", command_job, "all ranks of a job as one: who is late, where, and what it costs"},
     {"query", command_query, "what runs did, asked in SQL: calls, kernels, steps of all ranks"},
     {"export", command_export, "what runs did, as tables: CSV, JSON lines or a SQLite database"},
-    {"ab", command_ab, "two commands or builds, run in turn: same, slower, faster, or cannot tell"},
+    {"ab", command_ab, "two commands or builds in turn: same, slower, faster, cannot tell"},
     {"bench-ab", command_bench_ab, "two builds' benchmarks, run in turn: which became slower"},
     {"compare", command_compare, "which benchmarks became slower, from their files"},
     {"recover", command_recover, "the whole trace of a run that was killed"},

@@ -167,7 +167,7 @@ def call(line):
     """A command line: what is typed as it stands is bold, what is to be replaced is slanted."""
     typed = re.match(r"pk( [a-z][a-z-]*)?", line)
     rest = line[typed.end():]
-    rest = re.sub(r"(?<![\w-])(--?[a-z][\w-]*)", lambda m: "\0" + plain(m.group(1)) + "\1", rest)
+    rest = re.sub(r"(?<![\w-])(--?[a-z][\w-]*|--(?= ))", lambda m: "\0" + plain(m.group(1)) + "\1", rest)
     rest = PLACE.sub(lambda m: "\2" + plain(m.group(1)) + "\1", rest)
     rest = rest.replace("\0", "\\fB").replace("\1", "\\fR").replace("\2", "\\fI")
     return "\\fB" + plain(typed.group()) + "\\fR" + rest
