@@ -45,6 +45,10 @@ PK_API void pk_exit_(void);
 /* NULL: there is no region of that number. */
 PK_API const char *pk_region_name_(uint32_t id);
 
+/* What libpk_attach took for steps, for the report: turns of a loop, of those the first that were
+ * over before it was known, how many percent were alike, and what each begins with. */
+PK_API void pk_steps_found_(uint64_t turns, uint64_t before, uint32_t alike, const char *by);
+
 /* Hears of ranges that others tell through NVTX, before each begins, on its thread. NULL: nobody.
  */
 struct pk_region;
@@ -171,6 +175,7 @@ PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options
 }
 PK_API void pk_say_(int32_t rank, const char *sentence) {}
 PK_API void pk_exit_(void) {}
+PK_API void pk_steps_found_(uint64_t turns, uint64_t before, uint32_t alike, const char *by) {}
 PK_API const char *pk_region_name_(uint32_t id)
 {
     return NULL;

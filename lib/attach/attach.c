@@ -8,7 +8,6 @@
  */
 #include "attach/attach.h"
 
-#include <pk/counter.h>
 #include <pk/private.h>
 #include <pk/region.h>
 #include <pk/session.h>
@@ -273,7 +272,7 @@ void pki_attach_begin(pk_region *region, const void *site)
     pk_region_begin(region);
 }
 
-/* What was found, in words, and in the report as a counter of that name. "": nothing. */
+/* What was found, in words. "": nothing. */
 static char found_steps[400];
 
 /* Names are interned, and a region of either kind may be it. */
@@ -291,12 +290,11 @@ static void steps_end(void)
         told = pki_repeats_told(repeats);
     if (!told.number)
         return;
-    snprintf(name, sizeof name, "steps by %s%.120s", told.first_of_run ? "the first " : "",
-             name_of_region(told.region));
-    pk_counter_set(pk_counter_named(name, "steps"), (double)told.turns);
-    snprintf(found_steps, sizeof found_steps,
-             "; %s: %llu, %u %% alike, the first %llu not seen as steps (--step NAME)", name,
-             (unsigned long long)told.turns, told.alike, (unsigned long long)told.before);
+    snprintf(name, sizeof name, "%s%.120s%s", told.first_of_run ? "the first " : "",
+             name_of_region(told.region), told.first_of_run ? " of several" : "");
+    pk_steps_found_(told.turns, told.before, told.alike, name);
+    snprintf(found_steps, sizeof found_steps, "; %llu steps found, each with %s",
+             (unsigned long long)told.turns, name);
 }
 
 /* libpk_mpi calls it at each function of MPI; *region is kept for it. */

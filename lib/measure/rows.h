@@ -722,6 +722,14 @@ typedef struct pki_step_kind_row {
     uint64_t kinds[PKI_SHARES]; /* ...this is the self time of the thread that makes steps */
 } pki_step_kind_row;
 
+/* What steps were taken from, in a program that says nothing of them (lib/attach). */
+typedef struct pki_found_steps {
+    uint64_t turns;  /* of the loop; 0: nothing was looked for, or found; first */
+    uint64_t before; /* the first of these, over before it was known: no steps */
+    uint64_t alike;  /* percent of the turns that were looked at with a usual content */
+    char *by;        /* what each begins with */
+} pki_found_steps;
+
 /* Of the steps of the usual kind; the others are in step_kinds. */
 typedef struct pki_step_summary {
     uint64_t count;    /* all closed steps */

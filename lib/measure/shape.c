@@ -533,6 +533,11 @@ static const pki_member steps_members[] = {
 };
 const pki_shape pki_steps_shape = {SHAPE(pki_step_summary, steps_members)};
 
+static const pki_member found_members[] = {
+    PLAINS(pki_found_steps, turns, before, alike, by),
+};
+static const pki_shape found_steps = {SHAPE(pki_found_steps, found_members)};
+
 /* ---- regions, threads, counters, backends ---- */
 
 static const pki_member span_members[] = {
@@ -762,6 +767,7 @@ static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, beside, beside), .optional = true},
     {TOP_ROWS(verdicts, verdict_count, pki_verdict_shape)},
     {TOP_OBJECT(pki_summary, steps, pki_steps_shape)},
+    {TOP_OBJECT(pki_summary, found_steps, found_steps), .optional = true},
     {TOP_OBJECT(pki_summary, slow_steps, slow_steps), .optional = true},
     {TOP_OBJECT(pki_summary, stages, pki_stages_shape), .optional = true},
     {TOP_OBJECT(pki_summary, whole_run, whole_run), .optional = true},

@@ -163,6 +163,7 @@ typedef struct pki_summary {
     pki_thread_row *threads;
     pki_counter_row *counters;
     pki_step_summary steps;
+    pki_found_steps found_steps;
     pki_slow_steps slow_steps;
     pki_stage_summary stages;
     pki_whole_run whole_run;

@@ -74,6 +74,29 @@ run_shared()
     LD_LIBRARY_PATH=$root/$libdir ./consumer
 }
 
+# What `pk run` preloads lies beside pk, wherever that has been moved to.
+run_attach()
+{
+    [ -x "$root/bin/pk" ] && [ -e "$root/$libdir/libpk_attach.so" ] || skip "this build has no pk run"
+    cat >maps.c <<'END'
+#include <stdio.h>
+int main(void)
+{
+    char line[4096];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof line, maps))
+        fputs(line, stdout);
+    return 5;
+}
+END
+    cc maps.c -o maps
+    ! "$root/bin/pk" run -o of -- ./maps >maps.out 2>said || return 1
+    grep -F "$(cd "$root" && pwd -P)/$libdir/libpk_attach.so." maps.out
+    grep -F "$(cd "$root" && pwd -P)/$libdir/libpk.so." maps.out
+    grep 'recorded in' said
+    [ -s of/0.report.json ]
+}
+
 # A static program finds the shim beside the library; a shared one is its own.
 run_shim()
 {
@@ -416,7 +439,7 @@ with pk.region("work"):
 pk.stop()
 assert pk.counts().recorded == 1
 END
-    for file in shared cmake static; do "run_$file"; done # the others are of what is installed from the build
+    for file in shared attach cmake static; do "run_$file"; done # the others are of what is installed from the build
 }
 
 # With musl's C library: no zlib and jansson there, and so no pk. Debian has the kernel's headers elsewhere. CUDA's are not

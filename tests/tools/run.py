@@ -285,12 +285,17 @@ class Listens(Run):
     def test_steps(self):
         """Found, or by hand; one fewer than turns, since the last one has no end, and fewer those before they were seen."""
         report, _, done = self.told(LISTEN, "itt", "800")
-        self.assertIn("steps by frame of solver: 799", done.stderr)
+        self.assertIn("799 steps found, each with frame of solver\n", done.stderr)
+        found = report["found_steps"]
+        self.assertEqual((found["turns"], found["by"], found["alike"]), (799, "frame of solver", 100))
+        self.assertAlmostEqual(report["steps"]["count"] + found["before"], found["turns"], delta=2)
+        self.assertIn("each begins with frame of solver", self.start(PK, "report", self.path("of", "0.report.json")).stdout)
         self.assertTrue(400 < report["steps"]["count"] < 800, report["steps"]["count"])
         for wish, count in (("inner", 49), ("frame of solver:10", 4), ("none", 0), ("nothing of that name", 0)):
             report, _, done = self.told(LISTEN, "itt", "50", options=["--step", wish])
             self.assertEqual(report["steps"]["count"], count, wish)
-            self.assertNotIn("steps by", done.stderr)
+            self.assertNotIn("steps found", done.stderr)
+            self.assertNotIn("found_steps", report)
 
 
 if __name__ == "__main__":

@@ -768,6 +768,17 @@ static void put_clock(const pki_run *run, FILE *file)
                          run->clock_reason);
 }
 
+static void put_found(const pki_found_steps *found, FILE *file)
+{
+    if (found->turns)
+        pki_report_print(file,
+                         "steps: each begins with %s, which was found, not said: %s turns, %s %% "
+                         "alike; %s were over before that was clear, and are no steps "
+                         "(pk run --step)",
+                         or_unknown(found->by, "?"), COUNT(found->turns), COUNT(found->alike),
+                         COUNT(found->before));
+}
+
 static void put_counts(const pk_counts *c, FILE *file)
 {
     pki_report_print(file, "%s regions begun on %s thread%s under %s name%s, %s", COUNT(c->begun),
@@ -812,6 +823,7 @@ static void text_put_thinned(const pki_summary *s, FILE *file)
 static void put_recording(const pki_summary *summary, FILE *file)
 {
     pki_report_title(file, "RECORDING");
+    put_found(&summary->found_steps, file);
     put_counts(&summary->counts, file);
     pki_report_activities(&summary->activities, file);
     put_overhead(summary, file);

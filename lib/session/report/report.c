@@ -1,4 +1,6 @@
 /* lib/session/report/report.c - from a session's memory to its summary, and to its report */
+#include <pk/private.h>
+
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -463,9 +465,29 @@ bool pki_run_fill(const pki_session *s, pki_run *r)
            r->source;
 }
 
+static struct {
+    uint64_t turns, before, alike;
+    char by[160];
+} found;
+
+void pk_steps_found_(uint64_t turns, uint64_t before, uint32_t alike, const char *by)
+{
+    found.turns = turns;
+    found.before = before;
+    found.alike = alike;
+    snprintf(found.by, sizeof found.by, "%s", by);
+}
+
+static bool add_found(pki_found_steps *out)
+{
+    if (found.turns)
+        *out = (pki_found_steps){found.turns, found.before, found.alike, summarise_copy(found.by)};
+    return !out->turns || out->by;
+}
+
 static bool add_run(summarise_builder *g)
 {
-    bool filled = pki_run_fill(g->session, &g->out->run);
+    bool filled = pki_run_fill(g->session, &g->out->run) && add_found(&g->out->found_steps);
     g->out->run.wall = g->goes_on ? pki_clock_ns(&g->session->arena->header->clock,
                                                  pki_ticks(g->session->config.monotonic))
                                   : g->session->stop_ns;
