@@ -1,10 +1,11 @@
 /* bench/jobs.c - how good the verdicts of `pk job` are, and files for it:
- *     bench-jobs job | ranks
+ *     bench-jobs job | parts | ranks
  */
 #include <pk/pk.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "harness.h"
@@ -69,6 +70,89 @@ static int job_bench(int argc, char **argv)
         print_healthy(1024, varying, jobs);
     }
     print_link(64, jobs);
+    return 0;
+}
+
+/* ---- parts: ranks that are late in a part of the run ---- */
+
+/* Recall and precision by what is wrong when, and false verdicts of healthy jobs of twelve kinds.
+ *
+ *     bench-jobs parts [JOBS [RANKS [STEPS [WHAT]]]]
+ *
+ * One rank of each job is slow (default 100 jobs of 64 ranks, 200 steps in blocks as ranks keep
+ * them).
+ */
+
+typedef struct scene {
+    const char *name;
+    forge of;
+} scene;
+
+static const scene faults[] = {
+    {"10 % for good", {.slow = 0.10, .when = FORGE_FOR_GOOD}},
+    {"30 % for 20 steps", {.slow = 0.30, .when = FORGE_STRETCH, .length = 20}},
+    {"50 % in 10 % of steps", {.slow = 0.50, .when = FORGE_SPORADIC, .share = 0.10}},
+    {"50 % each 10th step", {.slow = 0.50, .when = FORGE_PERIODIC, .share = 0.10}},
+    {"50 % in 25 % of steps", {.slow = 0.50, .when = FORGE_SPORADIC, .share = 0.25}},
+    {"300 % in 5 % of steps", {.slow = 3, .when = FORGE_SPORADIC, .share = 0.05}},
+    {"a ramp to 10 %", {.slow = 0.10, .when = FORGE_RAMP}},
+    {"1.5 s once", {.slow = 150, .when = FORGE_STOP}},
+    {"5 % all along", {.slow = 0.05}},
+};
+
+static const scene healthy[] = {
+    {"independent noise", {.noise = FORGE_PLAIN}},
+    {"noise that lasts", {.noise = FORGE_LASTING}},
+    {"heavy tails", {.noise = FORGE_TAILS}},
+    {"a drift of all", {.noise = FORGE_DRIFT}},
+    {"uneven work", {.noise = FORGE_UNEVEN}},
+    {"warm-up", {.noise = FORGE_WARM}},
+    {"checkpoints on rank 0", {.noise = FORGE_CHECKPOINTS}},
+    {"changing work of all", {.noise = FORGE_CHANGING, .varying = true}},
+    {"two kinds of step", {.noise = FORGE_TWO_KINDS}},
+    {"hosts held down alike", {.noise = FORGE_ALIKE}},
+    {"crowded hosts", {.crowd = FORGE_CROWD_TOLD}},
+    {"crowded hosts, of the run", {.crowd = FORGE_CROWD_OF_RUN}},
+    {"few steps", {.steps = 25}},
+};
+
+static void print_scene(const scene *of, size_t jobs, size_t ranks, size_t steps, bool is_healthy)
+{
+    forge f = of->of;
+    f.seed = 31;
+    f.ranks = ranks;
+    f.per_host = 8;
+    f.joined = true;
+    f.steps = f.steps ? f.steps : steps;
+    f.culprits = !is_healthy;
+    f.stage = FORGE_BACKWARD;
+    job_score s = score_jobs(&f, jobs);
+    printf("%6zu %6zu  %-26s %6zu", f.ranks, f.steps, of->name, s.jobs);
+    if (is_healthy) {
+        printf("  false verdicts in %.1f %%\n", 100 * share(s.with_false, s.jobs));
+        return;
+    }
+    printf("  %6.3f %9.3f %6.3f", share(s.found, s.culprits), share(s.rightly, s.accused),
+           share(s.stages, s.found));
+    if (s.since)
+        printf("  beginning %.3f, off by %.1f steps", share(s.since_near, s.since),
+               (double)s.since_off / (double)s.since);
+    printf("\n");
+}
+
+static int parts_bench(int argc, char **argv)
+{
+    size_t jobs = argc > 1 ? strtoul(argv[1], NULL, 10) : 100;
+    size_t ranks = argc > 2 ? strtoul(argv[2], NULL, 10) : 64;
+    size_t steps = argc > 3 ? strtoul(argv[3], NULL, 10) : 200;
+    const char *what = argc > 4 ? argv[4] : ""; /* those with that in their name */
+    printf(" ranks  steps  what                         jobs  recall precision  stage\n");
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        if (strstr(faults[i].name, what))
+            print_scene(&faults[i], jobs, ranks, steps, false);
+    for (size_t i = 0; i < sizeof healthy / sizeof *healthy; i++)
+        if (strstr(healthy[i].name, what))
+            print_scene(&healthy[i], jobs, ranks, steps, true);
     return 0;
 }
 
@@ -138,6 +222,7 @@ static int ranks_bench(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static const bench_program programs[] = {{"job", job_bench}, {"ranks", ranks_bench}};
+    static const bench_program programs[] = {
+        {"job", job_bench}, {"parts", parts_bench}, {"ranks", ranks_bench}};
     return bench_programs(programs, sizeof programs / sizeof *programs, argc, argv);
 }

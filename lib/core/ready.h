@@ -47,7 +47,8 @@ typedef struct pki_ready {
     uint64_t pause;       /* ...and ns that it is not read again for; as of then... */
     uint64_t waited;      /* ...ns that it was ready without a processor... */
     uint64_t off;         /* ...and since then off it, in its own time */
-    uint64_t own;         /* ready in its own time, in the running step */
+    uint64_t own;         /* ready in its own time, in the running step... */
+    uint64_t away;        /* ...and off its processor in it, for whatever reason */
     uint32_t processor;   /* + 1: where it was at the last border or step; 0: not known */
     pki_seats seats;      /* of its own time, in the running step */
 } pki_ready;

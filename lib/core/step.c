@@ -88,7 +88,7 @@ static void begin(pki_ready *r, const pki_thread *t)
 {
     if (r->failed && since(t, r->read, pki_ticks(t->monotonic)) < RETRY)
         return;
-    r->own = r->mine = r->off = r->switches = 0;
+    r->own = r->away = r->mine = r->off = r->switches = 0;
     read_switches(&r->switches);
     r->running = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
     read_account(r, t, &r->waited);
@@ -144,6 +144,7 @@ static void close_stretch(pki_ready *r, const pki_thread *t, bool own)
         return;
     if (was_off(r, t, &off)) {
         r->off += PKI_MIN(off, r->mine);
+        r->away += PKI_MIN(off, r->mine);
         r->unread = true;
     }
     read_if_due(r, t, now);
@@ -179,8 +180,8 @@ static pki_seat read_seat(pki_ready *r)
     return seat;
 }
 
-/* Ends a step of this thread: what of it was so, ns; PKI_READY_UNKNOWN where nobody announces
- * borders. seat: where it was. */
+/* Ends a step of this thread: what of it was so (pki_ready_pack); PKI_READY_UNKNOWN where nobody
+ * announces borders. seat: where it was. */
 static uint64_t pki_ready_step(pki_ready *r, const pki_thread *t, pki_seat *seat)
 {
     uint64_t own = PKI_READY_UNKNOWN;
@@ -190,8 +191,8 @@ static uint64_t pki_ready_step(pki_ready *r, const pki_thread *t, pki_seat *seat
     if (pki_load(&r->of) == t)
         close_stretch(r, t, true);
     if (pki_load(&r->of) == t) {
-        own = r->own;
-        r->own = 0;
+        own = pki_ready_pack(r->own, r->away);
+        r->own = r->away = 0;
     } else {
         pki_store(&r->of, NULL); /* of another thread: the next border of this one begins anew */
     }

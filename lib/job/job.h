@@ -56,6 +56,8 @@ typedef struct pki_job_rank {
     pki_stage_summary stages;
     pki_comm_summary comm;
     pki_processor processor; /* of the thread that makes steps, all the run */
+    size_t slowest_count;
+    pki_step_row *slowest; /* of its steps, without their parts */
     size_t region_count;
     size_t self_count;
     struct pki_job_self *selves; /* of its regions */
@@ -128,6 +130,7 @@ typedef struct pki_job {
     struct pki_job_life *lives; /* goodput state files */
     pki_texts notes;            /* what is wrong with files: a line each */
     double warmup;              /* steps that are left out at the beginning */
+    double late_least;          /* from which share on a rank is late; 0: the usual one */
     bool outside_waits;         /* no stage waits: what is outside all regions counts as waiting */
 } pki_job;
 
@@ -254,6 +257,7 @@ bool pki_job_has_run_delay(const pki_job_rank *rank);
 
 /* Has the rank lacked a processor for as much of the run, waiting included? */
 bool pki_job_is_crowded(const pki_job *j, size_t rank);
+bool pki_job_shares_processors(const pki_job *j); /* any rank */
 
 /* ---- which ranks do the same work ---- */
 

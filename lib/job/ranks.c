@@ -428,6 +428,7 @@ static void finish_rank(pki_job_rank *r)
     pki_summary parts = {.run = r->run, .stages = r->stages, .comm = r->comm};
     pki_summary_finish(&parts);
     free(r->selves);
+    free(r->slowest);
     free(r->devices);
     pki_job_spent_finish(&r->spent);
     forget_counted(r);
@@ -480,6 +481,20 @@ static bool fill_in(pki_run *run)
     return done;
 }
 
+/* Without their parts. */
+static bool copy_slowest(pki_job_rank *r, const pki_summary *s)
+{
+    size_t count = s->steps.slowest_count;
+    r->slowest = pki_array_zeroed(count, sizeof *r->slowest);
+    for (size_t i = 0; r->slowest && i < count; i++) {
+        r->slowest[i] = s->steps.slowest[i];
+        r->slowest[i].parts = NULL;
+        r->slowest[i].part_count = 0;
+    }
+    r->slowest_count = r->slowest ? count : 0;
+    return r->slowest != NULL;
+}
+
 /* It owns then what it has of the summary, also without memory for all of it, which is false. */
 static bool make_rank(pki_job_rank *r, const char *path, size_t part, pki_summary *s)
 {
@@ -492,7 +507,8 @@ static bool make_rank(pki_job_rank *r, const char *path, size_t part, pki_summar
                         .processor = s->steps.processor,
                         .comm = s->comm,
                         .region_count = s->region_count};
-    done = done && r->path && pki_job_devices_copy(r, s) && pki_job_spent_of(&r->spent, s);
+    done = done && r->path && copy_slowest(r, s) && pki_job_devices_copy(r, s) &&
+           pki_job_spent_of(&r->spent, s);
     move_counted(r, s);
     s->run = (pki_run){0};
     s->stages = (pki_stage_summary){0};

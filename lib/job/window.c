@@ -269,12 +269,20 @@ static void see(pki_job_window *w, suspect *s, const pk_job_late_ *late)
     }
 }
 
+/* Who was late for some of the steps that are kept is not so any more. */
+static bool is_over(const pki_job *j, const pki_job_late *late)
+{
+    return late->when != PKI_JOB_ALL_ALONG && late->end + 1 < pki_job_usual(j)->block_count;
+}
+
 /* Those that are found now, one verdict more; the others, one less. */
 static bool note(pki_job_window *w, const pki_job *j, const pki_job_lateness *l)
 {
     for (size_t i = 0; i < w->suspect_count; i++)
         w->suspects[i].unseen++;
     for (size_t i = 0; i < l->count; i++) {
+        if (is_over(j, &l->late[i]))
+            continue;
         pk_job_late_ late = late_of(j, &l->late[i]);
         suspect *s = suspect_of(w, &late);
         if (!s)

@@ -694,9 +694,17 @@ typedef struct pki_step_part {
     double usual; /* its median over the steady steps */
 } pki_step_part;
 
+/* Of its own time, as libpk_mpi tells (core/ready.h), ns: ready to run without a processor, and off
+ * its processor for whatever reason. */
+typedef struct pki_step_off {
+    uint64_t told; /* 0: nobody does */
+    uint64_t ready, off;
+} pki_step_off;
+
 typedef struct pki_step_row {
     uint64_t index, start, duration, items;
     uint64_t kinds[PKI_SHARES];
+    pki_step_off processor; /* slowest steps only */
     /* slowest steps only: the parts furthest above their usual, biggest excess first */
     size_t part_count;
     pki_step_part *parts;

@@ -397,10 +397,22 @@ static const pki_member rank_gpu_members[] = {
 };
 static const pki_shape rank_gpu = {SHAPE(pki_gpu_row, rank_gpu_members)};
 
-/* What the rank cost beside time, as far as ranks add it up. */
+static const pki_member step_off_members[] = {PLAINS(pki_step_off, told, ready, off)};
+static const pki_shape step_off = {SHAPE(pki_step_off, step_off_members)};
+
+static const pki_member rank_slow_members[] = {
+    PLAINS(pki_step_row, index, duration),
+    {KINDS(pki_step_row, PKI_SHARES)},
+    {OPTIONAL(pki_step_row, processor, step_off)},
+};
+static const pki_shape rank_slow = {SHAPE(pki_step_row, rank_slow_members)};
+
+/* What the rank cost beside time, as far as ranks add it up; its slowest steps. */
 static const pki_member rank_steps_members[] = {
     {OPTIONAL(pki_step_summary, processor, pki_processor_shape)},
     {OPTIONAL(pki_step_summary, utilisation, pki_utilisation_shape)},
+    {ROWS("slowest", pki_step_summary, slowest, slowest_count, rank_slow), .line = true,
+     .optional = true},
 };
 static const pki_shape rank_steps = {SHAPE(pki_step_summary, rank_steps_members)};
 
@@ -483,6 +495,7 @@ static const pki_shape part = {SHAPE(pki_step_part, part_members)};
 static const pki_member slow_members[] = {
     PLAINS(pki_step_row, index, start, duration, items),
     {KINDS(pki_step_row, PKI_SHARES)},
+    {OPTIONAL(pki_step_row, processor, step_off)},
     {ROWS("parts", pki_step_row, parts, part_count, part)},
 };
 static const pki_shape slow_step = {SHAPE(pki_step_row, slow_members)};

@@ -99,11 +99,14 @@ static void begin_rank(const forge *f, size_t rank, pki_summary *s)
                        .start_unix = 1,
                        .complete = true};
     pki_stage_summary *t = &s->stages;
-    t->width = PKI_BLOCK_HEAD + FORGE_STAGES;
-    t->stage_count = FORGE_STAGES;
-    t->stages = calloc(FORGE_STAGES, sizeof *t->stages);
+    bool writes = f->noise == FORGE_CHECKPOINTS && rank == 0;
+    t->stage_count = FORGE_STAGES + writes;
+    t->width = PKI_BLOCK_HEAD + t->stage_count;
+    t->stages = calloc(t->stage_count, sizeof *t->stages);
     for (size_t k = 0; k < FORGE_STAGES; k++)
         t->stages[k] = (pki_stage_row){strdup(forge_stages[k]), kinds[k]};
+    if (writes)
+        t->stages[FORGE_STAGES] = (pki_stage_row){strdup("checkpoint"), PK_IO};
     t->loop_count = 1;
     t->loops = calloc(1, sizeof *t->loops);
     t->loops->name = strdup("");
@@ -116,21 +119,100 @@ static uint64_t *block_of(pki_summary *s, size_t step)
     return s->stages.loops->numbers + step * s->stages.width;
 }
 
-/* The rank's own time of a step, stage by stage. How long that is. */
-static double own_step(const forge *f, uint64_t *state, double machine, bool slow, uint64_t *block)
+/* ---- when a rank is slow, and what healthy ones differ by ---- */
+
+static uint64_t second_state(const forge *f, uint64_t of)
 {
-    double work = f->varying ? 0.85 + 0.3 * uniform(state) : 1, own = 0;
+    return (f->seed + 77) * UINT64_C(0x9E3779B97F4A7C15) + of;
+}
+
+size_t forge_first(const forge *f)
+{
+    uint64_t state = second_state(f, 1);
+    return (size_t)((double)f->steps * (0.1 + 0.7 * uniform(&state)));
+}
+
+/* By how much, in that step. */
+static double slow_now(const forge *f, size_t rank, size_t step)
+{
+    size_t first = forge_first(f), every = f->share > 0 ? (size_t)(1 / f->share) : 1;
+    uint64_t state = second_state(f, 1000003 * rank + step + 2);
+    switch (f->when) {
+    case FORGE_FOR_GOOD:
+        return step >= first ? f->slow : 0;
+    case FORGE_STRETCH:
+        return step >= first && step < first + f->length ? f->slow : 0;
+    case FORGE_SPORADIC:
+        return uniform(&state) < f->share ? f->slow : 0;
+    case FORGE_PERIODIC:
+        return step % every == rank % every ? f->slow : 0;
+    case FORGE_RAMP:
+        return f->slow * (double)step / (double)f->steps;
+    case FORGE_STOP:
+        return step == first ? f->slow : 0;
+    case FORGE_ALWAYS:
+        break;
+    }
+    return f->slow;
+}
+
+/* What of a rank lasts from step to step. */
+typedef struct habit {
+    double lasting, share;
+    size_t warm;
+} habit;
+
+static habit habit_of(const forge *f, size_t rank)
+{
+    uint64_t state = second_state(f, 7919 * rank + 5);
+    return (habit){.lasting = 0.03 * normal(&state),
+                   .share = f->noise == FORGE_UNEVEN ? 0.85 + 0.3 * uniform(&state) : 1,
+                   .warm = f->noise == FORGE_WARM ? 3 + draw(&state) % 6 : 0};
+}
+
+/* Of all ranks alike. */
+static double common_now(const forge *f, size_t step)
+{
+    double part = (double)step / (double)f->steps;
+    switch (f->noise) {
+    case FORGE_DRIFT:
+        return 1 + 0.2 * part;
+    case FORGE_CHANGING:
+        return part > 0.3 && part < 0.63 ? 1.3 : 1;
+    case FORGE_TWO_KINDS:
+        return step % 4 == 3 ? 2 : 1;
+    case FORGE_ALIKE:
+        return part > 0.5 ? 1.1 : 1;
+    default:
+        return 1;
+    }
+}
+
+static double noise_now(const forge *f, uint64_t *state, habit *of, size_t step)
+{
     double noise = f->quiet ? 1 : 1 + 0.02 * normal(state);
     noise *= !f->quiet && uniform(state) < 0.002 ? 1.3 : 1;
+    if (f->noise == FORGE_LASTING) {
+        of->lasting = 0.95 * of->lasting + 0.03 * sqrt(1 - 0.95 * 0.95) * normal(state);
+        noise = 1 + of->lasting;
+    } else if (f->noise == FORGE_TAILS) {
+        noise = 1 + 0.02 * fabs(normal(state)) / sqrt(-log(uniform(state)));
+    }
+    return noise * common_now(f, step) * (step < of->warm ? 1.5 + 0.5 * uniform(state) : 1);
+}
+
+/* The rank's own time of a step, stage by stage. */
+static void own_step(const forge *f, uint64_t *state, double machine, double slow, size_t step,
+                     habit *of, uint64_t *block)
+{
+    double work = f->varying ? 0.85 + 0.3 * uniform(state) : of->share;
+    double noise = noise_now(f, state, of, step);
     block[PKI_BLOCK_STEPS] = 1;
     block[PKI_BLOCK_ITEMS] = (uint64_t)(work * ITEMS);
     for (size_t k = 0; k < FORGE_STAGES; k++) {
-        double part = parts[k] + (slow && k == f->stage ? f->slow : 0);
-        uint64_t ns = (uint64_t)(STEP * work * machine * noise * part);
-        block[PKI_BLOCK_HEAD + k] = ns;
-        own += (double)ns;
+        double part = parts[k] + (k == f->stage ? slow : 0);
+        block[PKI_BLOCK_HEAD + k] = (uint64_t)(STEP * work * machine * noise * part);
     }
-    return own;
 }
 
 typedef struct cell {
@@ -225,9 +307,66 @@ static void reduce(const forge *f, pki_summary *ranks, size_t step)
         b[FORGE_REDUCE] = (uint64_t)(last + transfer) - before;
         block[PKI_BLOCK_INDEX] = step;
         block[PKI_BLOCK_TIME] = before + b[FORGE_REDUCE] + b[FORGE_UPDATE];
+        if (ranks[r].stages.stage_count > FORGE_STAGES && step % 50 == 49)
+            block[PKI_BLOCK_TIME] += b[FORGE_STAGES] = (uint64_t)(3 * STEP);
         if (f->crowd)
             ranks[r].steps.processor.observed += block[PKI_BLOCK_TIME];
     }
+}
+
+/* The slowest step of all, as a rank's file has it. */
+static void tell_slowest(pki_summary *s, size_t steps)
+{
+    const uint64_t *most = block_of(s, 0);
+    for (size_t step = 1; step < steps; step++)
+        if (block_of(s, step)[PKI_BLOCK_TIME] > most[PKI_BLOCK_TIME])
+            most = block_of(s, step);
+    s->steps.slowest_count = 1;
+    s->steps.slowest = calloc(1, sizeof *s->steps.slowest);
+    s->steps.slowest->index = most[PKI_BLOCK_INDEX];
+    s->steps.slowest->duration = most[PKI_BLOCK_TIME];
+    for (size_t k = 0; k < s->stages.stage_count; k++)
+        s->steps.slowest->kinds[s->stages.stages[k].kind] += most[PKI_BLOCK_HEAD + k];
+}
+
+/* As lib/measure/steps/stages.h has it; not of seats. */
+static void join(const forge *f, pki_summary *s)
+{
+    size_t width = s->stages.width, into = 1;
+    while ((f->steps + into - 1) / into > 128)
+        into *= 2;
+    for (size_t step = 0; step < f->steps; step++) {
+        uint64_t *from = block_of(s, step), *to = block_of(s, step / into);
+        for (size_t i = 0; i < width && step % into; i++)
+            to[i] += i == PKI_BLOCK_INDEX ? 0 : from[i];
+        if (step % into == 0)
+            memmove(to, from, width * sizeof *to);
+    }
+    pki_loop_row *loop = s->stages.loops;
+    loop->number_count = (f->steps + into - 1) / into * width;
+    for (size_t step = 0; step < f->steps && loop->no_processor; step++) {
+        uint64_t ns = loop->no_processor[step];
+        loop->no_processor[step / into] = ns + (step % into ? loop->no_processor[step / into] : 0);
+    }
+    loop->no_processor_count = loop->no_processor ? (f->steps + into - 1) / into : 0;
+}
+
+static void make_rank(const forge *f, uint64_t *state, size_t r, const cell *cells, bool slow,
+                      pki_summary *rank)
+{
+    habit of = habit_of(f, r);
+    double machine = f->quiet ? 1 : 1 + 0.007 * normal(state);
+    begin_rank(f, r, rank);
+    for (size_t step = 0; step < f->steps; step++) {
+        double processor = cells ? 1 + cells[r * f->steps + step].slower : 1;
+        own_step(f, state, machine * processor, slow ? slow_now(f, r, step) : 0, step, &of,
+                 block_of(rank, step));
+    }
+    if (f->told || f->pinned)
+        tell_seats(f, cells + r * f->steps, rank->stages.loops);
+    if (f->crowd)
+        crowd(f, state, rank);
+    add_regions(f, state, rank);
 }
 
 void forge_make(const forge *f, pki_summary *ranks, bool *culprit)
@@ -236,21 +375,14 @@ void forge_make(const forge *f, pki_summary *ranks, bool *culprit)
     choose(f, &state, culprit);
     bool sits = f->uneven > 0 || f->told || f->pinned;
     cell *cells = sits ? processors(f, &state) : NULL;
-    for (size_t r = 0; r < f->ranks; r++) {
-        double machine = f->quiet ? 1 : 1 + 0.007 * normal(&state);
-        begin_rank(f, r, &ranks[r]);
-        for (size_t step = 0; step < f->steps; step++) {
-            double processor = sits ? 1 + cells[r * f->steps + step].slower : 1;
-            own_step(f, &state, machine * processor, culprit[r], block_of(&ranks[r], step));
-        }
-        if (f->told || f->pinned)
-            tell_seats(f, cells + r * f->steps, ranks[r].stages.loops);
-        if (f->crowd)
-            crowd(f, &state, &ranks[r]);
-        add_regions(f, &state, &ranks[r]);
-    }
+    for (size_t r = 0; r < f->ranks; r++)
+        make_rank(f, &state, r, cells, culprit[r], &ranks[r]);
     for (size_t step = 0; step < f->steps; step++)
         reduce(f, ranks, step);
+    for (size_t r = 0; r < f->ranks; r++)
+        tell_slowest(&ranks[r], f->steps);
+    for (size_t r = 0; f->joined && r < f->ranks; r++)
+        join(f, &ranks[r]);
     free(cells);
 }
 
@@ -269,6 +401,27 @@ static void score_verdict(const pki_job *j, const pki_job_late *late, const forg
     s->rightly += right;
     s->found += right;
     s->stages += strcmp(j->stages[late->stage].name, forge_stages[f->stage]) == 0 ? right : 0;
+    bool begins = f->when == FORGE_FOR_GOOD || f->when == FORGE_STRETCH || f->when == FORGE_STOP;
+    if (!right || !begins)
+        return;
+    const pki_job_loop *loop = pki_job_usual(j);
+    uint64_t first = forge_first(f), width = loop->first[1] - loop->first[0];
+    uint64_t off = late->first > first ? late->first - first : first - late->first;
+    s->since++;
+    s->since_off += off;
+    s->since_near += off <= 5 || off <= width;
+}
+
+/* A rank is found, or accused, once. */
+static bool is_first(const pki_job_lateness *l, size_t stop)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (!l->late[i].host && l->late[i].rank == l->stops[stop].rank)
+            return false;
+    for (size_t i = 0; i < stop; i++)
+        if (l->stops[i].rank == l->stops[stop].rank)
+            return false;
+    return true;
 }
 
 static void score_job(const forge *f, job_score *s)
@@ -284,6 +437,9 @@ static void score_job(const forge *f, job_score *s)
             abort();
         for (size_t i = 0; i < found.lateness.count; i++)
             score_verdict(&j, &found.lateness.late[i], f, culprit, s, &wrong);
+        for (size_t i = 0; i < found.lateness.stop_count; i++)
+            if (is_first(&found.lateness, i))
+                score_verdict(&j, &found.lateness.stops[i], f, culprit, s, &wrong);
         s->communication += pki_job_communication_share(&found) > PKI_JOB_COMMUNICATION_MOST;
         pki_job_findings_finish(&found);
     }

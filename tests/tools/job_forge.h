@@ -25,6 +25,33 @@ extern const char *const forge_stages[FORGE_STAGES];
  * whole, or not at all. */
 enum forge_crowd { FORGE_ALONE, FORGE_CROWD_TOLD, FORGE_CROWD_OF_RUN, FORGE_CROWD_UNTOLD };
 
+/* In which part of the run culprits are slow: for good, for so many steps on end, in a share of the
+ * steps that is drawn or each so many steps, slowly more and more, or once for so long. */
+enum forge_when {
+    FORGE_ALWAYS,
+    FORGE_FOR_GOOD,
+    FORGE_STRETCH,
+    FORGE_SPORADIC,
+    FORGE_PERIODIC,
+    FORGE_RAMP,
+    FORGE_STOP
+};
+
+/* What healthy ranks differ by, in place of steps that differ by 2 %. */
+enum forge_noise {
+    FORGE_PLAIN,
+    FORGE_LASTING,     /* AR(1) of 3 %, phi 0.95 */
+    FORGE_TAILS,       /* Student's t with two degrees of freedom, upwards */
+    FORGE_DRIFT,       /* all ranks become 20 % slower */
+    FORGE_UNEVEN,      /* each rank has its own share of the work, +- 15 %, and tells it */
+    FORGE_WARM,        /* three to eight steps at first take up to twice as long */
+    FORGE_CHECKPOINTS, /* rank 0 writes one each 50 steps, in a stage of its own */
+    FORGE_CHANGING,    /* all ranks have 30 % more work for a third of the run */
+    FORGE_TWO_KINDS,   /* each fourth step is twice as long */
+    FORGE_ALIKE,       /* all hosts are held down by 10 % from the middle on */
+    FORGE_NOISES
+};
+
 typedef struct forge {
     uint64_t seed;
     size_t ranks, steps, per_host; /* per_host 0: all on one */
@@ -44,10 +71,19 @@ typedef struct forge {
                                       on both processors, and in one of fifty it is told wrongly */
     bool pinned;                   /* a processor for each rank, told; `uneven` is of rank 0's */
     bool quiet;                    /* without any noise: figures can be told by hand */
+    enum forge_when when;          /* culprits are slow */
+    size_t length;                 /* of a stretch, steps */
+    double share;                  /* of steps, sporadic or periodic */
+    enum forge_noise noise;
+    bool joined; /* steps in blocks, 128 at most, as ranks keep them */
 } forge;
 
 /* `forge.ranks` summaries; those are the ranks that are slow (a flag of each rank). */
 void forge_make(const forge *f, pki_summary *ranks, bool *culprit);
+
+/* The first step in which they are, of a stretch, for good, or once: drawn between 10 and 80 % of
+ * the run. */
+size_t forge_first(const forge *f);
 
 /* ---- what pk job's verdicts are worth, over many forged jobs ---- */
 
@@ -58,6 +94,8 @@ typedef struct job_score {
     size_t with_false;       /* jobs in which somebody is accused wrongly */
     size_t stages;           /* of those found, with the right stage */
     size_t communication;    /* jobs that are said to be bound by it */
+    size_t since, since_off; /* of those found, with a beginning; the sum of how far that is off */
+    size_t since_near;       /* ...with one within five steps, or a block if that is longer */
 } job_score;
 
 /* So many jobs, with seeds from f->seed on. */

@@ -96,6 +96,21 @@ static void put_late(pki_json *j, const pki_job_findings *f, const pki_job_late 
     pki_json_real(j, "cost", l->cost);
     if (l->processor != PKI_SEAT_UNKNOWN)
         pki_json_uint(j, "processor", l->processor);
+    pki_json_text(j, "when", pki_job_when_name(l->when));
+    pki_json_uint(j, "first_step", l->first);
+    pki_json_uint(j, "last_step", l->last);
+    pki_json_real(j, "extra", l->extra);
+    pki_json_real(j, "lost", l->lost);
+    if (l->when == PKI_JOB_NOW_AND_THEN) {
+        pki_json_real(j, "share", l->share);
+        pki_json_real(j, "worst", l->worst);
+    }
+    if (l->every)
+        pki_json_uint(j, "every", l->every);
+    if (l->off >= 0) {
+        pki_json_real(j, "without_processor", l->ready);
+        pki_json_real(j, "off_processor", l->off);
+    }
 }
 
 static void put_slow(pki_json *j, const pki_job_findings *f, const pki_job_slow_processor *s)

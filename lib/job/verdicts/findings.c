@@ -145,6 +145,7 @@ static void add_each_late(saying *v, const pki_job_findings *f, const pki_job_la
 /* ---- verdicts for people: of many that are late a few sentences, by stage ---- */
 
 #define STAGES_SAID 4
+#define FIRST_SAID 4
 #define RANGES_SAID 120 /* characters */
 
 /* Those that are late mostly in one stage, or all hosts that are. */
@@ -346,9 +347,20 @@ static void add_late(saying *v, const pki_job_findings *f, bool all)
                 TIME(f->lateness.cost));
 }
 
-/* ---- of links, processors and hosts, which may be many, the first ones ---- */
+static void add_stops(saying *v, const pki_job_findings *f, bool all)
+{
+    char text[1000];
+    size_t count = f->lateness.stop_count, said = all ? count : PKI_MIN(count, FIRST_SAID);
+    for (size_t i = 0; i < said; i++) {
+        pki_job_describe_late(f->of, &f->lateness.stops[i], text, sizeof text);
+        add_verdict(v, "long-step", PKI_WARN, &f->lateness.stops[i], "%s", text);
+    }
+    if (said < count)
+        add_verdict(v, "long-step", PKI_WARN, NULL, "%zu more steps of single ranks took as long.",
+                    count - said);
+}
 
-#define FIRST_SAID 4
+/* ---- of links, processors and hosts, which may be many, the first ones ---- */
 
 /* Behind the last one that is said: how many are not. */
 static const char *and_more(char more[60], size_t i, size_t count, const char *are)
@@ -474,13 +486,13 @@ static void add_not_called(saying *v, const pki_job_findings *f)
             "%s longer than the others for the same work (%s, late from %s on), which may be"
             " chance: %s, and %s is asked for. More steps, or a machine with less else to"
             " do, would tell.",
-            who_may_be(f, unsure, who), SHARE(unsure->by), SHARE(PKI_JOB_LATE_LEAST), low,
-            SHARE(PKI_JOB_LATE_SURELY));
+            who_may_be(f, unsure, who), SHARE(unsure->by), SHARE(f->lateness.least), low,
+            SHARE(f->lateness.least * PKI_JOB_LATE_SURELY));
     if (small->ranks)
         add_verdict(v, "not-sure", PKI_NOTE, NULL,
                     "%s longer than the others for the same work (%s, late from %s on), which costs"
                     " less than %s of a step: it is not worth while.",
-                    who_may_be(f, small, who), SHARE(small->by), SHARE(PKI_JOB_LATE_LEAST),
+                    who_may_be(f, small, who), SHARE(small->by), SHARE(f->lateness.least),
                     SHARE(crowded ? PKI_JOB_LATE_COST : PKI_JOB_LATE_WORTH));
 }
 
@@ -546,6 +558,7 @@ static bool find_verdicts(pki_job_verdicts *to, const pki_job_findings *f, bool 
     *to = (pki_job_verdicts){.count = 0};
     saying v = {.to = to};
     add_late(&v, f, all);
+    add_stops(&v, f, all);
     add_links(&v, f);
     add_slow_processors(&v, f);
     add_maybe_late(&v, f);

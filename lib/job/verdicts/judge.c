@@ -94,6 +94,11 @@ static bool centre(pki_job_field *f, pki_job_look look)
     return done;
 }
 
+#define DEPENDENCE_UNITS 256 /* that are looked at, about */
+#define DEPENDENCE_BLOCKS 16
+#define DEPENDENCE_LAGS 64
+#define DEPENDENCE_LEAST 0.1 /* what is less is none */
+
 /* Of one unit: ranks whose steps lie apart have far fewer each than there are. */
 static size_t most_blocks(const pki_job_field *f)
 {
@@ -120,6 +125,41 @@ static bool make_room(pki_job_field *f)
     return done;
 }
 
+/* Correlation of blocks so far apart, in the mean of the units. */
+static double common_correlation(const pki_job_field *f, size_t lag)
+{
+    double sum = 0, units = 0;
+    for (size_t u = 0; u < f->units; u += 1 + f->units / DEPENDENCE_UNITS) {
+        if (f->counts[u] < DEPENDENCE_BLOCKS)
+            continue;
+        const double *late = f->late[PKI_JOB_IN_THE_MIDDLE] + u * f->blocks;
+        sum += pki_samples_autocorrelation(late, f->counts[u], lag);
+        units++;
+    }
+    return units > 0 ? sum / units : 0;
+}
+
+/* 1 + 2 (r1 + r2 + ...), up to the lag where they are next to nothing. What is correlated at the
+ * length of the series moves its mean, about which it is not seen: of the variance that is the
+ * share dependence / n, which is given back (Priestley: Spectral Analysis and Time Series, 5.3). */
+static double common_dependence(const pki_job_field *f)
+{
+    double all = 1, correlations[DEPENDENCE_LAGS];
+    size_t lags = 0, most = f->blocks / 3;
+    for (; lags < DEPENDENCE_LAGS && lags < most; lags++) {
+        correlations[lags] = common_correlation(f, lags + 1);
+        if (correlations[lags] < DEPENDENCE_LEAST)
+            break;
+    }
+    for (int turn = 0; lags && turn < 8; turn++) {
+        double lost = PKI_MIN(all / (double)f->blocks, 0.5), next = 1;
+        for (size_t k = 0; k < lags; k++)
+            next += 2 * (correlations[k] * (1 - lost) + lost);
+        all = next;
+    }
+    return all;
+}
+
 bool pki_job_field_begin(pki_job_field *f)
 {
     double *references = pki_array_zeroed(f->role_count, sizeof *references);
@@ -131,6 +171,8 @@ bool pki_job_field_begin(pki_job_field *f)
             f->counts[u] += isnan(f->low[b * f->units + u]) ? 0 : 1;
     }
     free(references);
+    if (done)
+        f->dependence = common_dependence(f);
     return done && centre(f, PKI_JOB_IN_BETTER_STEPS);
 }
 
@@ -176,7 +218,7 @@ static pki_job_judgement judge_middle(const pki_job_field *f, const double *late
                                       double median)
 {
     pki_job_judgement out;
-    double dependence = dependence_at(late, count, median, f->room);
+    double dependence = PKI_MAX(dependence_at(late, count, median, f->room), f->dependence);
     pki_walsh_averages(late, count, f->room);
     out.by = pki_samples_median(f->room, pki_walsh_count(count));
     out.interval = pki_walsh_interval(f->room, count, dependence, 2 * f->level);
@@ -218,6 +260,7 @@ static pki_job_judgement judge_better(const pki_job_field *f, const double *late
                                       double quartile)
 {
     double dependence = dependence_at(late, count, quartile, f->room);
+    dependence = f->shared ? dependence : PKI_MAX(dependence, f->dependence);
     size_t independent = (size_t)((double)count / dependence);
     memcpy(f->room, late, count * sizeof *late);
     pki_samples_sort(f->room, count);
@@ -234,7 +277,7 @@ pki_job_judgement pki_job_field_judge(const pki_job_field *f, pki_job_look look,
         return (pki_job_judgement){NAN, {-INFINITY, INFINITY}, false};
     pki_job_judgement out = look == PKI_JOB_IN_BETTER_STEPS ? judge_better(f, late, count, quick)
                                                             : judge_middle(f, late, count, quick);
-    out.late = out.by > log1p(PKI_JOB_LATE_LEAST) && out.interval.low > log1p(PKI_JOB_LATE_SURELY);
+    out.late = out.by > log1p(f->least) && out.interval.low > log1p(f->least * PKI_JOB_LATE_SURELY);
     return out;
 }
 
@@ -601,8 +644,7 @@ static size_t find_stretch(const processor_look *looks, size_t count, size_t *be
     return length;
 }
 
-/* The number of the last step of a block, of the rank that has most. */
-static uint64_t last_step(const pki_job *j, size_t block)
+uint64_t pki_job_last_step(const pki_job *j, size_t block)
 {
     const pki_job_loop *loop = pki_job_usual(j);
     double steps = 1;
@@ -628,7 +670,7 @@ static bool judge(const search *f, uint32_t host, const processor_look *looks, s
         return true;
     slow.by = expm1(pki_samples_median(by, length));
     slow.first = f->loop->first[looks[begin].block];
-    slow.last = last_step(f->of, looks[begin + length - 1].block);
+    slow.last = pki_job_last_step(f->of, looks[begin + length - 1].block);
     pki_job_slow_processor *more = realloc(p->slow, (p->slow_count + 1) * sizeof *more);
     if (!more)
         return false;

@@ -230,327 +230,6 @@ static void excuse_link_ends(const pki_job *j, const pki_job_waits *waits, pki_j
     l->count = kept;
 }
 
-/* ---- of those that are late: in which stage, and what it costs the job ---- */
-
-/* Of the ranks of a role in a block and a stage: how many there are, and those in the middle, which
- * any one of them can be left out of. */
-typedef struct middle {
-    size_t count; /* 0: not looked at */
-    double values[3];
-} middle;
-
-/* Of a block: the longest own time, whose it is, the longest of the others, and the most steps. */
-typedef struct longest {
-    double first, second, steps;
-    size_t rank;
-} longest;
-
-typedef struct costs {
-    const pki_job *of;
-    const pki_job_loop *loop;
-    const uint32_t *roles;
-    const pki_job_lateness *l;
-    double *scratch;
-    middle *middles; /* by stage, then by block */
-    uint32_t role;   /* theirs, and whose members these are */
-    size_t *members, member_count;
-    size_t *there; /* by block: those of them that made steps */
-    longest *blocks;
-    bool *late; /* by rank */
-} costs;
-
-static bool is_in(const costs *c, const pki_job_late *late, size_t rank)
-{
-    return late->host ? c->of->ranks[rank].host == late->host_at : rank == late->rank;
-}
-
-static bool is_late(const costs *c, size_t rank)
-{
-    for (size_t i = 0; i < c->l->count; i++)
-        if (is_in(c, &c->l->late[i], rank))
-            return true;
-    return false;
-}
-
-static double work_of(const costs *c, size_t cell)
-{
-    return c->l->by_work ? c->loop->items[cell] : c->loop->steps[cell];
-}
-
-/* How many of the role made steps in a block, without those of `late` (NULL: all). */
-static size_t there_without(const costs *c, const pki_job_late *late, size_t block)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < c->member_count; i++) {
-        size_t r = c->members[i];
-        count += !(late && is_in(c, late, r)) && work_of(c, pki_job_cell(c->of, block, r)) > 0;
-    }
-    return count;
-}
-
-static void enter_role(costs *c, uint32_t role)
-{
-    if (c->role == role)
-        return;
-    c->role = role;
-    c->member_count = 0;
-    memset(c->middles, 0, c->of->stage_count * c->loop->block_count * sizeof *c->middles);
-    for (size_t r = 0; r < c->of->rank_count; r++)
-        if (c->roles[r] == role)
-            c->members[c->member_count++] = r;
-    for (size_t b = 0; b < c->loop->block_count; b++)
-        c->there[b] = there_without(c, NULL, b);
-}
-
-/* Times of a stage per work, in scratch, of those that have it: of as many more it is 0. */
-typedef struct times {
-    double *values;
-    size_t count, zeros;
-} times;
-
-/* Of those of the role that are not in it, NULL: of all. */
-static times collect_times(const costs *c, const pki_job_late *late, size_t stage, size_t block)
-{
-    const pki_job_selves *of = &c->loop->selves[stage];
-    times t = {.values = c->scratch};
-    for (size_t i = 0; i < of->count; i++) {
-        size_t r = of->ranks[i], cell = pki_job_cell(c->of, block, r);
-        if (c->roles[r] == c->role && !(late && is_in(c, late, r)) && work_of(c, cell) > 0)
-            t.values[t.count++] = of->rows[i * c->loop->block_count + block] / work_of(c, cell);
-    }
-    t.zeros = (late ? there_without(c, late, block) : c->there[block]) - t.count;
-    return t;
-}
-
-/* None is below 0. */
-static double nth(const times *t, size_t n)
-{
-    if (n < t->zeros)
-        return 0;
-    pki_select(t->values, t->count, n - t->zeros);
-    return t->values[n - t->zeros];
-}
-
-static double median(const times *t)
-{
-    size_t n = t->count + t->zeros;
-    if (n == 0)
-        return 0;
-    return n % 2 ? nth(t, n / 2) : (nth(t, n / 2 - 1) + nth(t, n / 2)) / 2;
-}
-
-static const middle *middle_of(const costs *c, size_t stage, size_t block)
-{
-    middle *m = &c->middles[stage * c->loop->block_count + block];
-    if (m->count)
-        return m;
-    times t = collect_times(c, NULL, stage, block);
-    m->count = t.count + t.zeros;
-    for (size_t i = 0, first = m->count / 2 - (m->count > 1); i < 3 && first + i < m->count; i++)
-        m->values[i] = nth(&t, first + i);
-    return m;
-}
-
-/* With one of them, in order, left out, the one at a place from the first that is kept on. */
-static double without(const middle *m, double one, size_t place)
-{
-    return m->values[place + (m->values[place] >= one)];
-}
-
-/* A stage's time per work in a block, of those in it: the median of the others that do the same.
- * own: that of its rank. */
-static double usual(const costs *c, const pki_job_late *late, size_t stage, size_t block,
-                    double own)
-{
-    if (late->host) {
-        times t = collect_times(c, late, stage, block);
-        return median(&t);
-    }
-    const middle *m = middle_of(c, stage, block);
-    if (m->count < 2)
-        return 0;
-    if (m->count % 2 == 0) /* an odd number of others */
-        return without(m, own, 0);
-    return (without(m, own, 0) + without(m, own, 1)) / 2;
-}
-
-/* The first of its ranks speaks for a host. */
-static size_t first_rank(const costs *c, const pki_job_late *late)
-{
-    size_t r = 0;
-    while (r < c->of->rank_count && !is_in(c, late, r))
-        r++;
-    return r;
-}
-
-/* ns over all blocks that the stage takes more than it does in others; a rank without it has none.
- */
-static double costs_excess_of(const costs *c, const pki_job_late *late, size_t rank, size_t stage)
-{
-    const double *row = pki_job_selves_row(c->loop, stage, rank);
-    double excess = 0;
-    for (size_t b = 0; row && b < c->loop->block_count; b++) {
-        double work = work_of(c, pki_job_cell(c->of, b, rank));
-        if (work > 0)
-            excess += row[b] - work * usual(c, late, stage, b, row[b] / work);
-    }
-    return excess;
-}
-
-static void find_stage(costs *c, pki_job_late *late)
-{
-    size_t rank = first_rank(c, late);
-    enter_role(c, c->roles[rank]);
-    double all = 0, most = 0;
-    for (size_t k = 0; k < c->of->stage_count; k++) {
-        double excess = c->of->stages[k].waits ? 0 : costs_excess_of(c, late, rank, k);
-        all += excess > 0 ? excess : 0;
-        if (excess > most) {
-            most = excess;
-            late->stage = k;
-        }
-    }
-    late->stage_share = all > 0 ? most / all : 0;
-}
-
-/* As lateness has it: what it lacked a processor for is not its own. */
-static double own_of(const costs *c, size_t cell)
-{
-    return c->loop->own[cell] - c->loop->ready[cell];
-}
-
-static void find_excess(const costs *c, pki_job_late *late)
-{
-    double own = 0, steps = 0;
-    for (size_t r = 0; r < c->of->rank_count; r++) {
-        if (!is_in(c, late, r))
-            continue;
-        late->ranks++;
-        for (size_t b = 0; b < c->loop->block_count; b++) {
-            own += own_of(c, pki_job_cell(c->of, b, r));
-            steps += c->loop->steps[pki_job_cell(c->of, b, r)];
-        }
-    }
-    late->excess = steps > 0 ? own / steps * late->by / (1 + late->by) : 0;
-}
-
-static void find_longest(costs *c)
-{
-    for (size_t b = 0; b < c->loop->block_count; b++) {
-        longest *to = &c->blocks[b];
-        for (size_t r = 0; r < c->of->rank_count; r++) {
-            double own = own_of(c, pki_job_cell(c->of, b, r));
-            to->steps = PKI_MAX(to->steps, c->loop->steps[pki_job_cell(c->of, b, r)]);
-            if (own > to->first) {
-                to->second = to->first;
-                to->first = own;
-                to->rank = r;
-            } else {
-                to->second = PKI_MAX(to->second, own);
-            }
-        }
-    }
-}
-
-/* The longest own time of those in a block that are not in it; late NULL: that are not late. */
-static double longest_without(const costs *c, const pki_job_late *late, size_t block)
-{
-    const longest *of = &c->blocks[block];
-    double most = 0;
-    if (late && !late->host)
-        return of->rank == late->rank ? of->second : of->first;
-    for (size_t r = 0; r < c->of->rank_count; r++) {
-        double own = own_of(c, pki_job_cell(c->of, block, r));
-        bool out = late ? is_in(c, late, r) : c->late[r];
-        most = !out && own > most ? own : most;
-    }
-    return most;
-}
-
-static double cost_of(const costs *c, const pki_job_late *late)
-{
-    double cost = 0, steps = 0;
-    for (size_t b = 0; b < c->loop->block_count; b++) {
-        double others = longest_without(c, late, b);
-        cost += others > 0 ? c->blocks[b].first - others : 0;
-        steps += c->blocks[b].steps;
-    }
-    return steps > 0 ? cost / steps : 0;
-}
-
-typedef struct turn {
-    uint32_t role;
-    size_t late;
-} turn;
-
-static int by_role(const void *x, const void *y)
-{
-    const turn *a = x, *b = y;
-    return (a->role > b->role) - (a->role < b->role);
-}
-
-/* Those of a role one after the other: what is known of it is forgotten with the next one. */
-static bool find_stages(costs *c, pki_job_lateness *l)
-{
-    turn *turns = pki_array_zeroed(l->count, sizeof *turns);
-    if (!turns)
-        return false;
-    for (size_t i = 0; i < l->count; i++)
-        turns[i] = (turn){c->roles[first_rank(c, &l->late[i])], i};
-    qsort(turns, l->count, sizeof *turns, by_role);
-    for (size_t i = 0; i < l->count; i++)
-        find_stage(c, &l->late[turns[i].late]);
-    free(turns);
-    return true;
-}
-
-static bool costs_begin(costs *c)
-{
-    size_t ranks = c->of->rank_count, blocks = c->loop->block_count;
-    c->scratch = pki_array_zeroed(ranks, sizeof *c->scratch);
-    c->middles = pki_array_zeroed(c->of->stage_count * blocks, sizeof *c->middles);
-    c->blocks = pki_array_zeroed(blocks, sizeof *c->blocks);
-    c->late = pki_array_zeroed(ranks, sizeof *c->late);
-    c->members = pki_array_zeroed(ranks, sizeof *c->members);
-    c->there = pki_array_zeroed(blocks, sizeof *c->there);
-    return c->scratch && c->middles && c->blocks && c->late && c->members && c->there;
-}
-
-static void costs_end(costs *c)
-{
-    free(c->scratch);
-    free(c->middles);
-    free(c->blocks);
-    free(c->late);
-    free(c->members);
-    free(c->there);
-}
-
-static bool cost_all(costs *c, pki_job_lateness *l)
-{
-    find_longest(c);
-    for (size_t r = 0; r < c->of->rank_count; r++)
-        c->late[r] = is_late(c, r);
-    if (!find_stages(c, l))
-        return false;
-    for (size_t i = 0; i < l->count; i++) {
-        find_excess(c, &l->late[i]);
-        l->late[i].cost = cost_of(c, &l->late[i]);
-    }
-    l->cost = cost_of(c, NULL);
-    return true;
-}
-
-static bool find_costs(const pki_job *j, const uint32_t *roles, pki_job_lateness *l)
-{
-    if (!l->count)
-        return true;
-    costs c = {.of = j, .loop = pki_job_usual(j), .roles = roles, .l = l, .role = UINT32_MAX};
-    bool ok = costs_begin(&c) && cost_all(&c, l);
-    costs_end(&c);
-    return ok;
-}
-
 /* ---- who is late, by how much, where, and what it costs ---- */
 
 #define LATE_LEVEL 0.05 /* probability of a false verdict, over all of them, at most */
@@ -592,6 +271,9 @@ static pki_job_late *add_late(pki_job_lateness *l, const pki_job_judgement *of)
     l->late[l->count] = (pki_job_late){.by = expm1(of->by),
                                        .low = expm1(of->interval.low),
                                        .high = expm1(of->interval.high),
+                                       .end = l->blocks,
+                                       .ready = -1,
+                                       .off = -1,
                                        .processor = PKI_SEAT_UNKNOWN};
     return &l->late[l->count++];
 }
@@ -674,7 +356,9 @@ static bool find_hosts(const pki_job *j, pki_job_field *ranks, pki_job_lateness 
                        .blocks = ranks->blocks,
                        .roles = one,
                        .role_count = 1,
-                       .level = ranks->level};
+                       .level = ranks->level,
+                       .least = ranks->least,
+                       .shared = ranks->shared};
     f.values = values_of_hosts(j, ranks->values, f.blocks);
     f.low = values_of_hosts(j, ranks->low, f.blocks);
     bool ok = one && f.values && f.low;
@@ -695,7 +379,27 @@ typedef struct seen {
     double *quick[PKI_JOB_LOOKS];
     bool *stands[PKI_JOB_LOOKS];
     bool *may_be; /* late, by either */
+    double spread[PKI_JOB_LOOKS];
 } seen;
+
+#define SPREAD_RANKS 256   /* where it is known what ranks differ by harmlessly... */
+#define SPREAD_LEVEL 0.001 /* ...late is what that is not, in any of them */
+
+/* By the lower half of them, in which nobody is late. 0: they are too few. */
+static double spread_of(const double *quick, size_t count, double *room)
+{
+    size_t there = 0;
+    for (size_t r = 0; r < count; r++)
+        if (!isnan(quick[r]))
+            room[there++] = quick[r];
+    if (there < SPREAD_RANKS)
+        return 0;
+    pki_samples_sort(room, there);
+    double deviation =
+        (pki_samples_quantile(room, there, 0.25) - pki_samples_quantile(room, there, 0.10)) /
+        0.6071;
+    return -deviation * pki_t_quantile(SPREAD_LEVEL / (double)there, INFINITY);
+}
 
 /* To be given to unsee in any case. */
 static bool see(seen *s, const pki_job *j, const pki_job_field *f, const pki_job_lateness *l)
@@ -707,8 +411,9 @@ static bool see(seen *s, const pki_job *j, const pki_job_field *f, const pki_job
             return false;
         for (size_t r = 0; r < f->units; r++) {
             s->quick[look][r] = pki_job_field_quick(f, (pki_job_look)look, r);
-            s->may_be[r] |= s->quick[look][r] > log1p(PKI_JOB_LATE_LEAST);
+            s->may_be[r] |= s->quick[look][r] > log1p(f->least);
         }
+        s->spread[look] = spread_of(s->quick[look], f->units, f->room);
         s->stands[look] =
             pki_job_stand_out(j, f->roles, l->processors.determined, s->quick[look], f->level);
         if (!s->stands[look])
@@ -741,9 +446,10 @@ static pki_job_judgement judge_rank(const pki_job_worth *w, const pki_job_field 
     pki_job_judgement first = {NAN, {-INFINITY, INFINITY}, false};
     *not = NOT_BEYOND;
     for (int look = 0; look < PKI_JOB_LOOKS; look++) {
-        if (!(s->quick[look][rank] > log1p(PKI_JOB_LATE_LEAST)))
+        if (!(s->quick[look][rank] > log1p(f->least)))
             continue;
         pki_job_judgement of = pki_job_field_judge(f, (pki_job_look)look, rank);
+        of.late = of.late && of.by > s->spread[look];
         bool worth = of.late && pki_job_is_worth_while(w, rank, &of);
         if (worth && s->stands[look][rank])
             return of;
@@ -803,7 +509,7 @@ static void note_left(const undecided *left, size_t ranks, pki_job_lateness *l)
 {
     pki_job_undecided *const to[] = {NULL, &l->unsure, &l->not_worth, &l->not_alone};
     for (size_t r = 0; r < ranks; r++) {
-        if (!left[r].not || (left[r].not != NOT_ALONE && l->by[r] <= PKI_JOB_LATE_LEAST))
+        if (!left[r].not || (left[r].not != NOT_ALONE && l->by[r] <= l->least))
             continue;
         note_undecided(to[left[r].not ], r, l->by[r]);
         if (to[left[r].not ]->rank == r)
@@ -855,6 +561,81 @@ static bool find_not_known(const pki_job *j, const pki_job_field *ranks, undecid
     return ok;
 }
 
+/* ---- in a part of the run ---- */
+
+static pki_job_late *late_of(pki_job_lateness *l, size_t rank)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (!l->late[i].host && l->late[i].rank == rank)
+            return &l->late[i];
+    return NULL;
+}
+
+static void set_part(const pki_job *j, pki_job_late *late, const pki_job_spell *of)
+{
+    late->when = of->when;
+    late->rank = of->rank;
+    late->host_at = j->ranks[of->rank].host;
+    late->begin = of->begin;
+    late->end = of->end;
+    late->by = expm1(of->by);
+    late->low = expm1(of->low);
+    late->high = expm1(of->high);
+    late->rest = expm1(of->rest);
+    late->share = of->share;
+    late->worst = expm1(of->worst);
+    late->every = of->every;
+}
+
+static bool add_stop(const pki_job *j, const pki_job_spell *of, pki_job_lateness *l)
+{
+    if (!pki_array_fit(&l->stops, &l->stop_room, l->stop_count + 1, sizeof *l->stops))
+        return false;
+    pki_job_late *late = &l->stops[l->stop_count++];
+    *late = (pki_job_late){.ready = -1, .off = -1, .processor = l->processors.alone[of->rank]};
+    set_part(j, late, of);
+    return true;
+}
+
+/* Of ranks that share processors it may be the processor's part, unless that is off or less. */
+static bool is_doubtful(const pki_job *j, const pki_job_spell *of, const pki_job_lateness *l)
+{
+    bool crowded = false;
+    for (size_t r = 0; r < j->rank_count; r++)
+        crowded |= j->ranks[r].host == j->ranks[of->rank].host && pki_job_is_crowded(j, r);
+    return crowded && !l->processors.determined[of->rank] &&
+           PKI_MAX(of->high, of->worst) < log(STANDS_OUT);
+}
+
+/* Who is late all along is so now and then, too; but what is so from a step on is not all along. */
+static bool add_spell(const pki_job *j, const pki_job_spell *of, undecided *left,
+                      pki_job_lateness *l)
+{
+    pki_job_late *late = late_of(l, of->rank);
+    if (of->when == PKI_JOB_ONCE)
+        return add_stop(j, of, l);
+    if ((late && of->when == PKI_JOB_NOW_AND_THEN) || (!late && is_doubtful(j, of, l)))
+        return true;
+    if (!late && !(late = add_late(l, &(pki_job_judgement){.by = of->by})))
+        return false;
+    set_part(j, late, of);
+    late->processor = l->processors.alone[of->rank];
+    l->by[of->rank] = PKI_MAX(l->by[of->rank], late->by);
+    left[of->rank].not = NOT_BEYOND;
+    return true;
+}
+
+static bool find_spells(const pki_job *j, const pki_job_field *f, undecided *left,
+                        pki_job_lateness *l)
+{
+    pki_job_spells spells;
+    bool ok = pki_job_find_spells(&spells, j, f);
+    for (size_t i = 0; ok && i < spells.count; i++)
+        ok = add_spell(j, &spells.all[i], left, l);
+    free(spells.all);
+    return ok;
+}
+
 static int latest_first(const void *x, const void *y)
 {
     const pki_job_late *a = x, *b = y;
@@ -887,7 +668,8 @@ static bool judge_all(const pki_job *j, pki_job_field *f, pki_job_lateness *l)
               pki_job_find_processors(&l->processors, j, f->roles, l->roles, f->values, f->low) &&
               find_hosts(j, f, l);
     if (ok) {
-        ok = pki_job_field_begin(f) && judge_ranks(j, f, left, l, judge_each);
+        ok = pki_job_field_begin(f) && judge_ranks(j, f, left, l, judge_each) &&
+             find_spells(j, f, left, l);
         pki_job_field_end(f);
     }
     ok = ok && find_not_known(j, f, left, l);
@@ -908,11 +690,61 @@ static bool find_late(const pki_job *j, const pki_job_loop *loop, const uint32_t
                        .low = values_of(j, loop, l->by_work, loop->maybe),
                        .roles = roles,
                        .role_count = l->roles,
-                       .level = level};
+                       .level = level,
+                       .least = l->least,
+                       .shared = pki_job_shares_processors(j)};
     bool ok = f.values && f.low && judge_all(j, &f, l);
     free(f.values);
     free(f.low);
     return ok;
+}
+
+/* Without what it waits for others. */
+static double own_of_step(const pki_job *j, const pki_step_row *step)
+{
+    uint64_t waits = step->kinds[PK_COMM] + step->kinds[PK_WAIT];
+    waits += j->outside_waits ? step->kinds[PKI_UNTRACKED] : 0;
+    return (double)step->duration - (double)waits;
+}
+
+/* The step of a stop's block that took most of it, if the rank's file has it. */
+static void place_stop(const pki_job *j, pki_job_late *stop)
+{
+    const pki_job_rank *rank = &j->ranks[stop->rank];
+    double cell = pki_job_usual(j)->own[pki_job_cell(j, stop->begin, stop->rank)];
+    double most = cell * stop->by / (1 + stop->by) / 2;
+    for (size_t i = 0; i < rank->slowest_count; i++) {
+        const pki_step_row *step = &rank->slowest[i];
+        double own = own_of_step(j, step);
+        if (step->index < stop->first || step->index > stop->last || own < most)
+            continue;
+        stop->first = stop->last = step->index;
+        if (step->processor.told) {
+            stop->ready = (double)step->processor.ready;
+            stop->off = (double)step->processor.off;
+        }
+        return;
+    }
+}
+
+/* Its blocks' first and last step. */
+static void find_steps(const pki_job *j, pki_job_late *late, size_t count)
+{
+    const pki_job_loop *loop = pki_job_usual(j);
+    for (size_t i = 0; i < count; i++) {
+        late[i].first = loop->first[late[i].begin];
+        late[i].last = pki_job_last_step(j, late[i].end - 1);
+        if (late[i].when == PKI_JOB_ONCE)
+            place_stop(j, &late[i]);
+    }
+}
+
+static int dearest_first(const void *x, const void *y)
+{
+    const pki_job_late *a = x, *b = y;
+    if (a->extra != b->extra)
+        return a->extra < b->extra ? 1 : -1;
+    return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
 static bool find_all(const pki_job *j, const uint32_t *roles, const pki_job_waits *waits,
@@ -929,12 +761,18 @@ static bool find_all(const pki_job *j, const uint32_t *roles, const pki_job_wait
         excuse_link_ends(j, waits, l);
     if (l->count)
         qsort(l->late, l->count, sizeof *l->late, latest_first);
-    return find_costs(j, roles, l);
+    find_steps(j, l->late, l->count);
+    find_steps(j, l->stops, l->stop_count);
+    bool ok = pki_job_find_costs(j, roles, l);
+    if (l->stop_count)
+        qsort(l->stops, l->stop_count, sizeof *l->stops, dearest_first);
+    return ok;
 }
 
 bool pki_job_find_late(pki_job_lateness *l, const pki_job *j, const pki_job_waits *waits)
 {
-    *l = (pki_job_lateness){.by = pki_array_zeroed(j->rank_count, sizeof *l->by)};
+    *l = (pki_job_lateness){.by = pki_array_zeroed(j->rank_count, sizeof *l->by),
+                            .least = j->late_least > 0 ? j->late_least : PKI_JOB_LATE_LEAST};
     for (size_t r = 0; l->by && r < j->rank_count; r++)
         l->by[r] = NAN;
     uint32_t *roles = pki_job_roles(j, &l->roles);
@@ -947,6 +785,7 @@ void pki_job_lateness_finish(pki_job_lateness *l)
 {
     free(l->by);
     free(l->late);
+    free(l->stops);
     pki_job_processors_finish(&l->processors);
     *l = (pki_job_lateness){0};
 }
@@ -956,9 +795,59 @@ void pki_job_lateness_finish(pki_job_lateness *l)
 #define SHARE(x) (pki_figure_percent(x).text)
 #define TIME(ns) (pki_figure_time(ns).text)
 
+const char *pki_job_when_name(pki_job_when when)
+{
+    static const char *const names[] = {"all along", "stretch", "more and more", "now and then",
+                                        "once"};
+    return names[when];
+}
+
+/* When in the run: behind "takes 12 % longer". */
+static void describe_when(const pki_job *j, const pki_job_late *late, char text[160])
+{
+    unsigned long long first = late->first, last = late->last, steps = last - first + 1;
+    const pki_job_loop *loop = pki_job_usual(j);
+    bool to_end = loop && late->end == loop->block_count;
+    text[0] = '\0';
+    if (late->when == PKI_JOB_STRETCH && to_end)
+        snprintf(text, 160, " from step %llu on (%llu steps)", first, steps);
+    else if (late->when == PKI_JOB_STRETCH)
+        snprintf(text, 160, " in steps %llu to %llu", first, last);
+    else if (late->when == PKI_JOB_MORE_AND_MORE)
+        snprintf(text, 160, " in the end, more and more from about step %llu on", first);
+    else if (late->when == PKI_JOB_NOW_AND_THEN && late->every)
+        snprintf(text, 160, " in the mean: a block about each %zu steps takes %s longer",
+                 late->every, SHARE(late->worst));
+    else if (late->when == PKI_JOB_NOW_AND_THEN)
+        snprintf(text, 160, " in the mean: now and then, in %s of the blocks, by %s",
+                 SHARE(late->share), SHARE(late->worst));
+}
+
+/* What is known of why a rank took long once. */
+static const char *why_once(const pki_job_late *late)
+{
+    double off = late->off - late->ready;
+    if (late->off < 0)
+        return "why is not known: nobody tells when it had a processor, as libpk_mpi does";
+    return 2 * off > late->extra ? "not on a processor: it was stopped, or waited in its own code"
+                                 : "on a processor: it computed, or what it ran on was slow";
+}
+
+static void describe_once(const char *who, const char *where, const pki_job_late *late, char *text,
+                          size_t size)
+{
+    char step[60];
+    snprintf(step, sizeof step, "step %llu", (unsigned long long)late->first);
+    if (late->last != late->first)
+        snprintf(step, sizeof step, "one of steps %llu to %llu", (unsigned long long)late->first,
+                 (unsigned long long)late->last);
+    snprintf(text, size, "%s, %s: %s longer than usual, %s; %s. The job takes %s longer for it.",
+             who, step, TIME(late->extra), where, why_once(late), TIME(late->lost));
+}
+
 void pki_job_describe_late(const pki_job *j, const pki_job_late *late, char *text, size_t size)
 {
-    char who[300], where[300], or_it[60] = "";
+    char who[300], where[300], when[160], lost[60] = "", interval[90] = "", or_it[60] = "";
     if (!late->host && late->processor != PKI_SEAT_UNKNOWN)
         snprintf(or_it, sizeof or_it, ", or processor %u that it alone has", late->processor);
     if (late->host)
@@ -971,9 +860,18 @@ void pki_job_describe_late(const pki_job *j, const pki_job_late *late, char *tex
     if (late->stage_share > 0) /* else all stages are hidden by time without a processor */
         snprintf(where, sizeof where, "%s of it in %.100s", SHARE(late->stage_share),
                  j->stages[late->stage].name);
+    if (late->when == PKI_JOB_ONCE) {
+        describe_once(who, where, late, text, size);
+        return;
+    }
+    describe_when(j, late, when);
+    if (late->when != PKI_JOB_NOW_AND_THEN)
+        snprintf(interval, sizeof interval, " (%s to %s)", SHARE(late->low), SHARE(late->high));
+    if (late->when != PKI_JOB_ALL_ALONG)
+        snprintf(lost, sizeof lost, ", %s in all", TIME(late->lost));
     snprintf(text, size,
-             "%s takes %s longer than the others for the same work (%s to %s), %s: %s per step,"
-             " which makes the job's steps %s longer.",
-             who, SHARE(late->by), SHARE(late->low), SHARE(late->high), where, TIME(late->excess),
-             TIME(late->cost));
+             "%s takes %s longer than the others for the same work%s%s, %s: %s per step,"
+             " which makes the job's steps %s longer%s.",
+             who, SHARE(late->by), interval, when, where, TIME(late->excess), TIME(late->cost),
+             lost);
 }

@@ -27,12 +27,14 @@
  *                      those of the units that are not disturbed; and 0 is where the unit in the
  *                      middle of all is
  *
- * Blocks that depend on their neighbours count as fewer. Where that leaves too few for signed
- * ranks, the interval is Student's of so many. A unit is late if either look finds it above
- * PKI_JOB_LATE_LEAST, and surely above PKI_JOB_LATE_SURELY. */
+ * Blocks that depend on their neighbours count as fewer: as a unit's own do, or as those of the
+ * units do in the mean, if that is more, since noise that lasts looks shorter than it is in any one
+ * short series. Where that leaves too few for signed ranks, the interval is Student's of so many. A
+ * unit is late if either look finds it above the limit (PKI_JOB_LATE_LEAST), and surely above two
+ * thirds of that. */
 
-#define PKI_JOB_LATE_LEAST 0.03
-#define PKI_JOB_LATE_SURELY 0.02
+#define PKI_JOB_LATE_LEAST 0.03       /* unless pki_job.late_least says otherwise, ... */
+#define PKI_JOB_LATE_SURELY (2.0 / 3) /* ...and so much of it surely */
 
 typedef enum pki_job_look {
     PKI_JOB_IN_THE_MIDDLE,
@@ -47,6 +49,10 @@ typedef struct pki_job_field {
     const uint32_t *roles;
     size_t role_count;
     double level;                /* of an interval's end: how likely it is beyond the truth */
+    double least;                /* the limit, a share */
+    bool shared;                 /* ranks share processors, which disturb steps for a while: but not
+                                    the better ones */
+    double dependence;           /* of blocks on their neighbours, in the mean of the units */
     double *late[PKI_JOB_LOOKS]; /* [unit * blocks + block], as many as there are... */
     size_t *counts;              /* ...by unit */
     double *room;                /* for what is sorted */
@@ -68,6 +74,57 @@ void pki_job_field_end(pki_job_field *f);
 double pki_job_field_quick(const pki_job_field *f, pki_job_look look, size_t unit);
 
 pki_job_judgement pki_job_field_judge(const pki_job_field *f, pki_job_look look, size_t unit);
+
+/* ---- late in a part of the run ---- */
+
+/* How late a rank is in each block (in the middle, see above; without stages of its own kind of
+ * work, as a checkpoint that it alone writes) is looked at in three ways:
+ *
+ *     once             the block in which it took longest beyond its usual, if that is more than
+ *                      all of another step, and its neighbours are nothing like it
+ *     a stretch        the run of blocks [i, j) with the largest
+ *                          z = (mean in it - mean of the rest) sqrt(n (L / N) (1 - L / N))
+ *                      of L of N blocks: circular binary segmentation (Olshen, Venkatraman, Lucito,
+ *                      Wigler: Biostatistics 5, 2004, 557). To the end of the run: since then; a
+ *                      line that fits better than the step: more and more
+ *     now and then     the mean beyond its own better quarter, without the two worst blocks
+ *
+ * A figure counts if it is beyond what chance does among the *other ranks of the job*, whatever
+ * their noise is, lasting or with heavy tails: the largest of so many arcs has a distribution of
+ * extremes, whose place and scale the quartiles over the ranks tell (Gumbel's; of figures of few
+ * blocks of their logarithms, Frechet's), so up to a quarter of the ranks may be late. And a
+ * stretch counts only if the rank's own noise, with its dependence, does not explain it: Student's
+ * t at a level divided by all arcs of all ranks. With fewer than SPELL_RANKS ranks there is no such
+ * distribution; there it has to be twice what the rank in the middle has. PKI_JOB_SPELL_LEVEL is
+ * the probability of a false one, over all ranks and looks. */
+
+#define PKI_JOB_SPELL_LEVEL 0.01
+#define PKI_JOB_SPELL_WORTH 0.001 /* of the rank's steps */
+
+typedef enum pki_job_when {
+    PKI_JOB_ALL_ALONG,
+    PKI_JOB_STRETCH,
+    PKI_JOB_MORE_AND_MORE,
+    PKI_JOB_NOW_AND_THEN,
+    PKI_JOB_ONCE
+} pki_job_when;
+
+typedef struct pki_job_spell {
+    pki_job_when when;
+    size_t rank, begin, end; /* blocks */
+    double by, low, high;    /* logarithms: beyond the others */
+    double rest;             /* the same of the rest of the run */
+    double share, worst;     /* now and then: of the blocks; in these */
+    size_t every;            /* ...each so many steps, if they are that regular */
+} pki_job_spell;
+
+typedef struct pki_job_spells {
+    size_t count, room;
+    pki_job_spell *all; /* by rank */
+} pki_job_spells;
+
+/* Of a field that has begun. To be freed in any case (all). */
+bool pki_job_find_spells(pki_job_spells *s, const pki_job *j, const pki_job_field *f);
 
 /* ---- is it worth while to say of a rank that it is late? ---- */
 
@@ -202,6 +259,16 @@ void pki_job_processors_finish(pki_job_processors *p);
  * same stages: the ranks of a pipeline's ends are not compared with those of its middle. */
 
 typedef struct pki_job_late {
+    pki_job_when when;
+    size_t begin, end;    /* blocks: of a part of the run, or all of it */
+    uint64_t first, last; /* the same, steps */
+    double share, worst;  /* now and then: of the blocks in which it is; by how much in these */
+    size_t every;         /* ...each so many steps; 0: irregularly */
+    double rest;          /* what it is late by in the rest of the run */
+    double extra;         /* ns that it works longer than the others, in all */
+    double lost;          /* ns that the job takes longer for it, in all */
+    double ready;         /* once: ns without a processor while ready to run; -1: not known */
+    double off;           /* ...and not on one for any reason; -1: not known */
     bool host;            /* all ranks of it; else... */
     size_t rank;          /* ...this one: its place in job.ranks, not its number */
     uint32_t host_at;     /* of job.hosts */
@@ -227,7 +294,11 @@ typedef struct pki_job_lateness {
     size_t blocks, roles;
     double *by; /* by place of a rank: its median lateness, as a share; NAN: unknown */
     size_t count, room;
-    pki_job_late *late;          /* latest first */
+    pki_job_late *late; /* latest first */
+    size_t stop_count, stop_room;
+    pki_job_late *stops;         /* ranks that took very long once: dearest first */
+    double time;                 /* ns of the job's steps, if anybody is late or was stopped */
+    double least;                /* the limit, a share */
     double cost;                 /* of all of them together, ns per step */
     pki_job_undecided not_known; /* late, unless time without a processor explains it: of these
                                ranks nobody tells where in the run that was */
@@ -239,12 +310,18 @@ typedef struct pki_job_lateness {
     pki_job_processors processors;
 } pki_job_lateness;
 
+/* The number of the last step of a block, of the rank that has most. */
+uint64_t pki_job_last_step(const pki_job *j, size_t block);
+
 /* waits: NULL: nothing is known of links. */
 bool pki_job_find_late(pki_job_lateness *l, const pki_job *j, const pki_job_waits *waits);
 void pki_job_lateness_finish(pki_job_lateness *l);
 
-/* Who is late, by how much, where, and what it costs: a sentence. */
+/* Who is late, by how much, when, where, and what it costs: a sentence. */
 void pki_job_describe_late(const pki_job *j, const pki_job_late *late, char *text, size_t size);
+
+/* "stretch" */
+const char *pki_job_when_name(pki_job_when when);
 
 /* ---- a rank at the end of a slow link is not late for that ---- */
 
@@ -258,6 +335,8 @@ void pki_job_describe_late(const pki_job *j, const pki_job_late *late, char *tex
  * was 1 to 4 % of the link's. The share is chosen, not derived. */
 
 /* ---- of those that are late: in which stage, and what it costs the job ---- */
+
+bool pki_job_find_costs(const pki_job *j, const uint32_t *roles, pki_job_lateness *l);
 
 /* ---- all that is found in a job, and said of it ---- */
 

@@ -447,11 +447,13 @@ static pki_step step_of(const pki_fold *fold, const pki_thread_fold *alone, cons
     uint64_t duration = duration_of(fold, r);
     const pki_name *kind = id ? pki_name_at(id) : NULL;
     bool announced = r->extra != PKI_READY_UNKNOWN;
+    uint64_t ready_most = (UINT64_C(1) << PKI_READY_BITS) - 1;
     return (pki_step){.index = more->start,
                       .start = pki_clock_ns(pki_fold_clock(fold), r->start),
                       .duration = duration,
                       .items = more->value,
-                      .no_processor = announced ? r->extra : 0,
+                      .no_processor = announced ? r->extra & ready_most : 0,
+                      .off = announced ? r->extra >> PKI_READY_BITS << 16 : 0,
                       .borders_told = announced,
                       .seat = pki_step_seat_of(more),
                       .work =

@@ -612,7 +612,10 @@ static bool fill_slow_row(const steady *s, const pki_whole_step *whole, pki_step
     *row = (pki_step_row){.index = whole->step.index,
                           .start = whole->step.start,
                           .duration = whole->step.duration,
-                          .items = whole->step.items};
+                          .items = whole->step.items,
+                          .processor = {.told = whole->step.borders_told,
+                                        .ready = whole->step.no_processor,
+                                        .off = whole->step.off}};
     memcpy(row->kinds, whole->kinds, sizeof row->kinds);
     suspect found[PKI_STEP_PARTS];
     size_t count = find_suspects(s, whole, found);

@@ -145,6 +145,7 @@ typedef struct pki_step_work {
 typedef struct pki_step {
     uint64_t index, start, duration, items;
     uint64_t no_processor; /* ns of it (core/ready.h)... */
+    uint64_t off;          /* ...and off its processor in its own time, for whatever reason... */
     pki_seat seat;         /* where its thread was */
     pki_step_work work;    /* steps 0: it has told none */
     const char *kind;      /* NULL: the usual one; the others have figures of their own */
