@@ -9,10 +9,10 @@
 #define PKI_BACKEND_NONE(NAME, BY_DEFAULT, ...)                                                    \
     PKI_BACKEND_NONE_(NAME, BY_DEFAULT, __VA_ARGS__, .stop = NULL)
 #define PKI_BACKEND_NONE_(NAME, BY_DEFAULT, WHY, ...)                                              \
-    static void probe(pk_backend_info *info)                                                       \
+    static void probe_##NAME(pk_backend_info *info)                                                \
     {                                                                                              \
         snprintf(info->reason, sizeof info->reason, "%s", WHY);                                    \
     }                                                                                              \
     extern const pki_backend pki_backend_##NAME;                                                   \
     const pki_backend pki_backend_##NAME = {                                                       \
-        .name = #NAME, .by_default = (BY_DEFAULT), .probe = probe, __VA_ARGS__}
+        .name = #NAME, .by_default = (BY_DEFAULT), .probe = probe_##NAME, __VA_ARGS__}

@@ -217,7 +217,7 @@ unsigned pki_driver_devices(void)
     return is_live() ? (unsigned)device_count : 0;
 }
 
-static int attribute(int device, int which)
+static int attribute_of(int device, int which)
 {
     int value = 0;
     return driver.attribute && driver.attribute(&value, which, device) == 0 ? value : 0;
@@ -234,17 +234,17 @@ bool pki_driver_device_get(unsigned ordinal, pki_driver_device *d)
         d->name[0] = 0;
     if (driver.memory && driver.memory(&bytes, handle) == 0)
         d->memory_bytes = bytes;
-    d->major = attribute(handle, MAJOR);
-    d->minor = attribute(handle, MINOR);
-    d->processors = attribute(handle, PROCESSORS);
-    d->warp = attribute(handle, WARP);
-    d->block_threads = attribute(handle, BLOCK_THREADS);
-    d->processor_threads = attribute(handle, PROCESSOR_THREADS);
-    d->block_registers = attribute(handle, BLOCK_REGISTERS);
-    d->processor_registers = attribute(handle, PROCESSOR_REGISTERS);
-    d->block_shared = attribute(handle, BLOCK_SHARED);
-    d->block_shared_most = attribute(handle, BLOCK_SHARED_MOST);
-    d->processor_shared = attribute(handle, PROCESSOR_SHARED);
+    d->major = attribute_of(handle, MAJOR);
+    d->minor = attribute_of(handle, MINOR);
+    d->processors = attribute_of(handle, PROCESSORS);
+    d->warp = attribute_of(handle, WARP);
+    d->block_threads = attribute_of(handle, BLOCK_THREADS);
+    d->processor_threads = attribute_of(handle, PROCESSOR_THREADS);
+    d->block_registers = attribute_of(handle, BLOCK_REGISTERS);
+    d->processor_registers = attribute_of(handle, PROCESSOR_REGISTERS);
+    d->block_shared = attribute_of(handle, BLOCK_SHARED);
+    d->block_shared_most = attribute_of(handle, BLOCK_SHARED_MOST);
+    d->processor_shared = attribute_of(handle, PROCESSOR_SHARED);
     return true;
 }
 

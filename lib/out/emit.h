@@ -13,7 +13,7 @@ static inline char *pki_put(char *p, const char *text, size_t n)
     return p + n;
 }
 
-static inline char *pki_put_text(char *p, const char *text)
+static inline char *pki_put_string(char *p, const char *text)
 {
     return pki_put(p, text, strlen(text));
 }
@@ -79,6 +79,6 @@ static inline char *pki_put_count(char *p, uint64_t value)
 /* One more member of an object. */
 static inline char *pki_put_field(char *p, const char *key, uint64_t value)
 {
-    p = pki_put_text(PKI_PUT(p, ",\""), key);
+    p = pki_put_string(PKI_PUT(p, ",\""), key);
     return pki_put_count(PKI_PUT(p, "\":"), value);
 }

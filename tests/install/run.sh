@@ -270,6 +270,26 @@ run_inside()
     readelf -d plain/with-pk | none 'NEEDED.*libz'
 }
 
+# The core in two files: they compile without a word, have no other name than ours, record and report; what they lack is said.
+run_amalgamated()
+{
+    local -x CC
+    CC=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[0]["command"].split(" -")[0])' \
+        "$build/compile_commands.json")
+    python3 -B "$source/package/amalgamate.py" "$source" pk
+    (cd pk && $CC -O1 -c pk.c) 2>log || { cat log; return 1; }
+    [ ! -s log ] || { cat log; return 1; }
+    nm -g --defined-only pk/pk.o | awk '{ print $3 }' | none -vE '^pk(i)?_'
+    compile -I. "$source/examples/first_region.c" pk/pk.o -o first -lm -ldl -pthread
+    ./first 2>report
+    grep -q '^  sum_up  .* 100 ' report
+    python3 -c 'import json; assert sum(e.get("name") == "sum_up" for e in json.load(open("first_region.json"))["traceEvents"]) == 100'
+    PK_CAPTURE=slow=1.2 ./first 2>&1 | grep "PK_CAPTURE: this build of perfkit has no captures"
+    compile -I. "$here/consumer.c" pk/pk.o -o consumer -lm -ldl -pthread
+    ./consumer
+    ! command -v g++ >/dev/null || g++ -Wall -Werror -fsyntax-only -x c++ pk/pk.h
+}
+
 # The core alone: small, it records, and what it lacks it refuses by name. In the folder beside the build's, with the same
 # flags, most of its objects are the build's own, which the compiler's cache has.
 run_core()

@@ -168,8 +168,8 @@ static const char *name_of(const pki_joint *o)
 
 static bool put_end(arrows *a, const pki_joint *o, const char *phase, uint64_t at, uint64_t id)
 {
-    char text[256], *p = pki_put_text(text, phase);
-    p = pki_put_text(PKI_PUT(p, ",\"cat\":\"ranks\",\"name\":\""), name_of(o));
+    char text[256], *p = pki_put_string(text, phase);
+    p = pki_put_string(PKI_PUT(p, ",\"cat\":\"ranks\",\"name\":\""), name_of(o));
     p = pki_put_u64(PKI_PUT(p, "\",\"pid\":"), o->pid);
     p = pki_put_u64(PKI_PUT(p, ",\"tid\":"), o->tid);
     p = pki_put_us(PKI_PUT(p, ",\"ts\":"), at);

@@ -164,7 +164,7 @@ static char *put_before(char *p, const pki_chrome *c, const pki_chrome_name *n)
     const char *colour_name = pki_chrome_colour(n->kind);
     if (colour_name) {
         p = PKI_PUT(p, "\",\"cname\":\"");
-        p = pki_put_text(p, colour_name);
+        p = pki_put_string(p, colour_name);
     }
     p = PKI_PUT(p, "\",\"pid\":");
     p = pki_put_u64(p, c->pid);

@@ -18,7 +18,7 @@ static char *pki_chrome_put_request(char *p, const pki_record *record, const pki
 
 static char *put_string(char *p, const char *key, const char *text, size_t n)
 {
-    p = pki_put_text(p, key);
+    p = pki_put_string(p, key);
     p = PKI_PUT(p, "\"");
     p += pki_json_escape(p, NAME_ROOM, text, n);
     return PKI_PUT(p, "\"");
@@ -32,12 +32,12 @@ static char *put_text(char *p, const char *key, const char *text)
 /* Perfetto shows integers beyond 63 bits as -1. */
 static char *put_count(char *p, const char *key, uint64_t n)
 {
-    return pki_put_u64(pki_put_text(p, key), PKI_MIN(n, (uint64_t)INT64_MAX));
+    return pki_put_u64(pki_put_string(p, key), PKI_MIN(n, (uint64_t)INT64_MAX));
 }
 
 static char *put_rank(char *p, const char *key, int32_t n)
 {
-    return pki_put_i64(pki_put_text(p, key), n);
+    return pki_put_i64(pki_put_string(p, key), n);
 }
 
 /* ---- the one list of arguments ---- */
@@ -139,7 +139,7 @@ static char *put_head(char *p, const pki_chrome *c, char phase, uint32_t tid, ui
     *p++ = phase;
     p = PKI_PUT(p, "\",\"cat\":\"collective\",\"name\":\"");
     p += pki_json_escape(p, NAME_ROOM, o.library, o.library_length);
-    p = pki_put_text(PKI_PUT(p, " "), op);
+    p = pki_put_string(PKI_PUT(p, " "), op);
     p = put_count(p, "\",\"pid\":", c->pid);
     p = put_count(p, ",\"tid\":", tid);
     p = pki_put_us(PKI_PUT(p, ",\"ts\":"), ns);
@@ -206,13 +206,13 @@ static char *put_escaped(char *p, size_t room, const char *s, size_t n)
 
 static char *put_signed(char *p, const char *key, int64_t value)
 {
-    p = pki_put_text(PKI_PUT(p, ",\""), key);
+    p = pki_put_string(PKI_PUT(p, ",\""), key);
     return pki_put_i64(PKI_PUT(p, "\":"), value);
 }
 
 static char *activity_put_text(char *p, const char *key, const char *text, size_t n, size_t room)
 {
-    p = pki_put_text(PKI_PUT(p, ",\""), key);
+    p = pki_put_string(PKI_PUT(p, ",\""), key);
     p = put_escaped(PKI_PUT(p, "\":\""), room, text, n);
     *p++ = '"';
     return p;
@@ -220,7 +220,7 @@ static char *activity_put_text(char *p, const char *key, const char *text, size_
 
 static char *put_three(char *p, const char *key, const uint32_t three[3])
 {
-    p = pki_put_text(PKI_PUT(p, ",\""), key);
+    p = pki_put_string(PKI_PUT(p, ",\""), key);
     p = PKI_PUT(p, "\":[");
     for (int i = 0; i < 3; i++) {
         p = pki_put_u64(p, three[i]);
@@ -349,7 +349,7 @@ size_t pki_chrome_activity(const pki_chrome *c, char out[PKI_EVENT_BYTES], const
                            const pki_activity *a, const char *region, size_t n)
 {
     const char *end = out + PKI_EVENT_BYTES - 256; /* an arrow's room */
-    char *p = pki_put_text(PKI_PUT(out, ",\n{\"ph\":\"X\",\"cat\":\""), categories[a->kind]);
+    char *p = pki_put_string(PKI_PUT(out, ",\n{\"ph\":\"X\",\"cat\":\""), categories[a->kind]);
     p = put_escaped(PKI_PUT(p, "\",\"name\":\""), NAME_BYTES, a->name, a->name_length);
     p = put_where(p, track, a->start);
     p = put_duration(p, a);
@@ -363,7 +363,7 @@ size_t pki_chrome_activity(const pki_chrome *c, char out[PKI_EVENT_BYTES], const
 size_t pki_chrome_measures(char out[PKI_EVENT_BYTES], uint32_t pid, uint64_t ns, bool on)
 {
     char *p = PKI_PUT(out, ",\n{\"ph\":\"i\",\"cat\":\"perfkit\",\"s\":\"p\",\"name\":\"");
-    p = pki_put_text(p, on ? PKI_CHROME_MEASURES : PKI_CHROME_MEASURES_NOT);
+    p = pki_put_string(p, on ? PKI_CHROME_MEASURES : PKI_CHROME_MEASURES_NOT);
     p = pki_put_u64(PKI_PUT(p, "\",\"pid\":"), pid);
     p = pki_put_u64(PKI_PUT(p, ",\"tid\":"), pid);
     p = pki_put_us(PKI_PUT(p, ",\"ts\":"), ns);
@@ -373,7 +373,7 @@ size_t pki_chrome_measures(char out[PKI_EVENT_BYTES], uint32_t pid, uint64_t ns,
 
 static char *put_meta(char *p, const pki_track *track, const char *what)
 {
-    p = pki_put_text(PKI_PUT(p, ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\""), what);
+    p = pki_put_string(PKI_PUT(p, ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\""), what);
     return PKI_PUT(put_where(p, track, 0), ",\"args\":{");
 }
 
@@ -419,7 +419,7 @@ static char *put_name(char *p, const pki_chrome *c, uint32_t id)
     const char *colour = pki_chrome_colour(n.kind);
     if (!colour)
         return p;
-    return pki_put_text(PKI_PUT(p, "\",\"cname\":\""), colour);
+    return pki_put_string(PKI_PUT(p, "\",\"cname\":\""), colour);
 }
 
 static char *span_put_head(char *p, const pki_chrome *c, const head *h)
@@ -511,7 +511,7 @@ static char *pki_chrome_put_request(char *p, const pki_record *r, const pki_reco
     static const char *const outcomes[] = {"finished", "cancelled", "failed", "failed"};
     pki_request_done d = pki_request_unpack(r, more);
     p = PKI_PUT(p, ",\"args\":{\"outcome\":\"");
-    p = PKI_PUT(pki_put_text(p, outcomes[d.outcome & 3]), "\"");
+    p = PKI_PUT(pki_put_string(p, outcomes[d.outcome & 3]), "\"");
     p = pki_put_field(p, "good", d.good);
     p = pki_put_field(p, "tokens", d.tokens);
     p = pki_put_field(p, "preemptions", d.preemptions);
