@@ -7,6 +7,7 @@
 
 #include "base/compiler.h"
 #include "html/html.h"
+#include "job/follow.h"
 #include "job/input.h"
 #include "job/verdicts/verdicts.h"
 #include "job/forms/forms.h"
@@ -14,6 +15,9 @@
 #include "read/json.h"
 
 typedef struct wish {
+    bool follow, once;
+    uint32_t every;
+    const char *metrics;
     bool json, brief;
     pki_job_steps steps, against_steps;
     const char *against, *html;
@@ -22,6 +26,7 @@ typedef struct wish {
 } wish;
 
 #define EXIT_SLOWER 1
+#define FOLLOW_EVERY 5
 
 static bool read_steps(void *to, const option_given *given)
 {
@@ -54,6 +59,14 @@ static const option all_options[] = {
      "the job as one page for a browser, with charts; \"-\" is the standard output"
      " (docs/job.md)",
      PKI_OPTION_FILE, option_text, offsetof(wish, html), .needs = "a file"},
+    {"--follow", NULL,
+     "while the job runs: FOLDER's windows as they come, and who is late now (docs/job.md)",
+     .at = offsetof(wish, follow)},
+    {"--every", "SECONDS", "with --follow: look so often (default {})", PKI_OPTION_WORD,
+     option_number, offsetof(wish, every), .least = 1, .most = 86400, .shown = FOLLOW_EVERY},
+    {"--once", NULL, "with --follow: what is there now, once", .at = offsetof(wish, once)},
+    {"--metrics", "FILE", "with --follow: Prometheus' text, written anew at each look",
+     PKI_OPTION_FILE, option_text, offsetof(wish, metrics), .needs = "a file"},
     {"--json", NULL, "the job as JSON (docs/job.md)", .at = offsetof(wish, json)},
     {"--brief", NULL,
      "what was found, in 60 lines at most for programs and assistants "
@@ -153,7 +166,11 @@ static bool makes_sense(const wish *w)
     complaint why = {""};
     if (!w->files.count)
         complain("job needs files or folders (pk job --help)");
-    else if (w->html && w->json)
+    else if (w->follow && (w->files.count > 1 || w->brief || other_of(w) || w->steps.given))
+        complain("--follow takes one folder, and --every, --once, --json, --html, --metrics");
+    else if (!w->follow && (w->once || w->every || w->metrics))
+        complain("--once, --every and --metrics belong to --follow");
+    else if (!w->follow && w->html && w->json)
         complain("--html or --json?");
     else if (w->brief && (w->html || w->json))
         complain("--brief or %s?", w->html ? "--html" : "--json");
@@ -174,6 +191,13 @@ int command_job(int argc, char **argv)
         return status;
     if (!makes_sense(&w))
         return EXIT_UNUSABLE;
+    if (w.follow)
+        return job_follow(&(follow_wish){.folder = w.files.all[0],
+                                         .every = w.every ? w.every : FOLLOW_EVERY,
+                                         .once = w.once,
+                                         .json = w.json,
+                                         .html = w.html,
+                                         .metrics = w.metrics});
     json_limit_memory(JSON_MEMORY_MOST);
     if (job_read(&j, w.files.all, w.files.count, &w.steps, &why))
         status = print(&w, &j);

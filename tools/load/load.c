@@ -176,8 +176,9 @@ static void place_steps(pki_window *w)
 }
 
 /* One window from the text of a line. False, and why: it is finished then. */
-static bool load_window(line l, pki_window *window, complaint *why)
+bool load_window(const char *text, size_t length, pki_window *window, complaint *why)
 {
+    line l = {(char *)(uintptr_t)text, length};
     scan s = {.at = l.text, .end = l.text + l.length, .why = why};
     *window = (pki_window){0};
     if (!has_format(l, PKI_WINDOW_FORMAT))
@@ -227,7 +228,7 @@ static bool read_on(search *s, lines *in)
         pki_window w;
         complaint why = {""};
         uint64_t number = in->number;
-        if (!load_window(l, &w, &why))
+        if (!load_window(l.text, l.length, &w, &why))
             return is_cut_off(in, l) || of_line(s, number, why.text);
         const char *wrong = add(s, &w);
         pki_window_finish(&w);
@@ -281,7 +282,7 @@ static bool read_all(search *s, lines *in, const char *path)
     pki_window first;
     if (!lines_next(in, &l))
         return in->failed ? false : complaint_set(s->why, "is empty");
-    if (!load_window(l, &first, s->why))
+    if (!load_window(l.text, l.length, &first, s->why))
         return false;
     s->pid = first.run.pid;
     s->start_unix = first.run.start_unix;

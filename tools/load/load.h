@@ -22,3 +22,7 @@ bool load_trace(struct trace *t, const load_options *options, pki_summary *out);
 
 /* From the report's text. */
 bool load_report(const char *text, size_t length, pki_summary *out, complaint *why);
+
+/* One window from its line. False, and why: then there is nothing to be finished. */
+struct pki_window;
+bool load_window(const char *text, size_t length, struct pki_window *window, complaint *why);
