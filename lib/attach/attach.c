@@ -173,12 +173,14 @@ static char *quoted(const char *text)
     return out;
 }
 
+/* Few captures: each takes some 10 ms of a processor that the program may want itself. */
 static const char *tuning(void)
 {
     char *arena = quoted(path_of("PK_ARENA_PATH", ".arena")), *out = NULL;
     bool nvtx = pki_attach_listens("nvtx") && !secure_getenv("PK_NVTX_CONSUME");
-    if (asprintf(&out, "%s%s%s%s", arena ? "arena_path=" : "", arena ? arena : "",
-                 arena && nvtx ? "," : "", nvtx ? "nvtx_consume=1" : "") < 0)
+    bool few = !secure_getenv("PK_CAPTURES_PER_HOUR");
+    if (asprintf(&out, "%s%s%s%s", nvtx ? "nvtx_consume=1," : "", few ? "captures_per_hour=4," : "",
+                 arena ? "arena_path=" : "flush_ms=", arena ? arena : "") < 0)
         out = NULL;
     free(arena);
     return out;
@@ -187,6 +189,12 @@ static const char *tuning(void)
 static const char *unless_set(const char *variable, const char *text)
 {
     return secure_getenv(variable) ? NULL : text;
+}
+
+/* Where no driver of a GPU is there is nothing to wake up for. */
+static const char *backends(void)
+{
+    return pki_attach.gpu ? "cuda,cupti,nvtx,nccl,nvml" : "nvtx";
 }
 
 /* The program has not asked for perfkit, so whatever is wrong is said in a line, and it goes on. */
@@ -198,12 +206,9 @@ static void begin(void)
         pk_options(.report_path = path_of("PK_REPORT_PATH", ".report.json"),
                    .trace_path = pki_attach.trace ? path_of("PK_TRACE_PATH", ".trace.json") : NULL,
                    .windows_path = path_of("PK_WINDOWS_PATH", ".windows.jsonl"),
-                   .capture = unless_set("PK_CAPTURE", "slow=1.2;request;straggler"),
+                   .capture = unless_set("PK_CAPTURE", "slow=1.5;request;straggler"),
                    .capture_path = path_of("PK_CAPTURE_PATH", "-%s.step.json.gz"),
-                   .backends = pki_attach.gpu
-                                   ? unless_set("PK_BACKENDS", "cuda,cupti,nvtx,nccl,nvml")
-                                   : NULL,
-                   .tuning = tuning()));
+                   .backends = unless_set("PK_BACKENDS", backends()), .tuning = tuning()));
     if (status || !PK_ON_)
         here = 0;
     if (!status || status == PK_EBUSY)

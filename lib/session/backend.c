@@ -603,7 +603,8 @@ bool pki_backends_asking(void)
 bool pki_backends_collecting(void)
 {
     for (size_t i = 0; i < pki_backend_count; i++)
-        if (pki_load(&live[i]) && pki_backends[i]->collect)
+        if (pki_load(&live[i]) && pki_backends[i]->collect &&
+            !(pki_backends[i]->idle && pki_backends[i]->idle()))
             return true;
     return false;
 }

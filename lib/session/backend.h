@@ -59,6 +59,9 @@ typedef struct pki_backend {
      * the drain lock: no call that may wait. */
     void (*collect)(void);
 
+    /* Nothing can be there to collect, so that no round comes earlier for it. */
+    bool (*idle)(void);
+
     /* What threads of its own have taken of the processors, ns; under the drain lock. */
     uint64_t (*cpu)(void);
 

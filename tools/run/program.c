@@ -335,8 +335,6 @@ static void take_name(looking *l, const char *name, const char *path)
     l->mpi |= mpi;
     if (mpi && !p->mpi_library[0])
         snprintf(p->mpi_library, sizeof p->mpi_library, "%.255s", path);
-    p->cuda |= begins(name, "libcuda.so") || begins(name, "libcudart.so");
-    p->nccl |= begins(name, "libnccl.so");
 }
 
 static void add(looking *l, const object *o, const char *origin, const char *name)

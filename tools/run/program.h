@@ -22,7 +22,6 @@ typedef struct program {
     char binary[PATH_MAX]; /* of the ELF file behind it: itself, or a script's interpreter */
     program_bar bar;
     program_mpi mpi;
-    bool cuda, nccl;
     bool headless;         /* a text without "#!", which a shell reads */
     char mpi_library[256]; /* its file; "" */
     char detail[256];      /* what the bar is about: a loader's name, a library's */

@@ -258,11 +258,10 @@ static void preload_mpi(const run_wish *w, const program *p)
         say("there is no %s" ENDING " here: calls of MPI are not recorded", name);
 }
 
-/* CUPTI records where a GPU is, if the variable of the user's does not say otherwise. */
-static void want_gpu(const program *p)
+/* Where a GPU is, kernels are recorded in captures. */
+static void want_gpu(void)
 {
-    if (access("/dev/nvidiactl", F_OK) == 0 && (p->cuda || p->nccl || p->mpi == MPI_NONE))
-        put("PK_RUN_GPU", "1");
+    put("PK_RUN_GPU", access("/dev/nvidiactl", F_OK) == 0 ? "1" : NULL);
 }
 
 static void put_number(const char *variable, long value)
@@ -301,7 +300,7 @@ static bool set_environment(const run_wish *w, const program *p, const char *fol
     put_number("PK_RUN_PID", w->pid ? atol(w->pid) : (long)getpid());
     put_number("PK_RUN_RANK", world->rank);
     put_number("PK_RUN_SIZE", world->size);
-    want_gpu(p);
+    want_gpu();
     free(kept);
     return true;
 }

@@ -515,6 +515,12 @@ static void collect(void)
         pki_nvtx_ranges_collect();
 }
 
+/* Nobody in the process has called NVTX yet. */
+static bool is_idle(void)
+{
+    return pki_nvtx_attached() == 0;
+}
+
 static void stop(void)
 {
     pki_nvtx_consume(false);
@@ -580,5 +586,6 @@ const pki_backend pki_backend_nvtx = {.name = "nvtx",
                                       .mirror = &pki_nvtx_mirror,
                                       .requested = is_requested,
                                       .collect = collect,
+                                      .idle = is_idle,
                                       .stop = stop,
                                       .after_fork = after_fork};
