@@ -206,7 +206,7 @@ static void begin(void)
         pk_options(.report_path = path_of("PK_REPORT_PATH", ".report.json"),
                    .trace_path = pki_attach.trace ? path_of("PK_TRACE_PATH", ".trace.json") : NULL,
                    .windows_path = path_of("PK_WINDOWS_PATH", ".windows.jsonl"),
-                   .capture = unless_set("PK_CAPTURE", "slow=1.5;request;straggler"),
+                   .capture = unless_set("PK_CAPTURE", "slow=1.5,floor:10000;request;straggler"),
                    .capture_path = path_of("PK_CAPTURE_PATH", "-%s.step.json.gz"),
                    .backends = unless_set("PK_BACKENDS", backends()), .tuning = tuning()));
     if (status || !PK_ON_)
@@ -240,7 +240,7 @@ static bool is_step(const pk_region *region, const void *site)
 /* The region is about to begin. The first step of a loop begins where the loop is seen. */
 static void heard(const pk_region *region, const void *site)
 {
-    if (!is_main || !PK_ON_ || !is_here())
+    if (!is_main || !PK_ON_) /* a child of fork is off */
         return;
     is_main = false; /* a handler may come by */
     if (is_step(region, site)) {

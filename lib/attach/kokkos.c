@@ -103,10 +103,18 @@ PK_API void kokkosp_end_deep_copy(void);
 void kokkosp_begin_deep_copy(space to, const char *to_name, const void *to_data, space from,
                              const char *from_name, const void *from_data, uint64_t bytes)
 {
+    static _Thread_local space last_to, last_from;
+    static _Thread_local pk_region *last;
     char name[160];
     (void)to_name, (void)to_data, (void)from_name, (void)from_data;
-    snprintf(name, sizeof name, "Kokkos deep copy %.60s to %.60s", from.name, to.name);
-    copying = pk_region_named_of(PK_DATA, name);
+    if (!last || strncmp(to.name, last_to.name, sizeof to.name) != 0 ||
+        strncmp(from.name, last_from.name, sizeof from.name) != 0) {
+        snprintf(name, sizeof name, "Kokkos deep copy %.60s to %.60s", from.name, to.name);
+        last = pk_region_named_of(PK_DATA, name);
+        last_to = to;
+        last_from = from;
+    }
+    copying = last;
     copied = bytes;
     pki_attach_begin(copying, NULL);
 }
