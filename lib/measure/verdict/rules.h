@@ -11,6 +11,19 @@
 
 #define KIND(kind) (1u << (kind))
 
+/* The share of the step that these kinds (a bit each) take together. Added up as integers, so that
+ * thresholds are met exactly. */
+static inline double pki_verdict_share(const pki_summary *s, unsigned kinds)
+{
+    const uint64_t *times = s->whole_run.time ? s->whole_run.kinds : s->steps.kinds;
+    uint64_t all = 0, some = 0;
+    for (unsigned k = 0; k < PKI_SHARES; k++) {
+        all += times[k];
+        some += kinds & KIND(k) ? times[k] : 0;
+    }
+    return all > 0 ? (double)some / (double)all : 0;
+}
+
 /* Adds its verdict if there is reason to. False without memory. */
 typedef bool pki_rule(pki_summary *summary, pki_sentence *words);
 
@@ -30,6 +43,9 @@ typedef struct pki_rule_row {
 
 /* What devices do in steps, and their memory. */
 extern const pki_rule_row pki_gpu_step_rules[], pki_gpu_memory_rules[];
+
+/* Whether the figures are whole, and what perfkit took: the last. */
+extern const pki_rule_row pki_trust_rules[];
 
 /* When the loop has been looked at. */
 pki_rule pki_verdict_gpu_bound;
