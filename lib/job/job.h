@@ -257,7 +257,6 @@ bool pki_job_has_run_delay(const pki_job_rank *rank);
 
 /* Has the rank lacked a processor for as much of the run, waiting included? */
 bool pki_job_is_crowded(const pki_job *j, size_t rank);
-bool pki_job_shares_processors(const pki_job *j); /* any rank */
 
 /* ---- which ranks do the same work ---- */
 

@@ -29,14 +29,6 @@ bool pki_job_is_crowded(const pki_job *j, size_t rank)
     return pki_job_crowd_share(&j->ranks[rank].processor) >= PKI_JOB_CROWDED_FROM;
 }
 
-bool pki_job_shares_processors(const pki_job *j)
-{
-    for (size_t r = 0; r < j->rank_count; r++)
-        if (pki_job_is_crowded(j, r))
-            return true;
-    return false;
-}
-
 /* ---- self times of stages, of the ranks that have them ---- */
 
 /* One after the other, so the last one says whether it is new. */

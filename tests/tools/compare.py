@@ -520,12 +520,6 @@ class AB(InFolder):
         self.assertIn("| **faster** |", done.stdout)
         self.assertEqual(done.stdout.count("\n| "), 2)
 
-    def test_words_of_their_own(self):
-        echo = ["sh", "-c", 'echo "$@" >> ' + self.path("words"), "sh"]
-        self.rows("--runs=8", "--", *echo, "--", "old", "--", *echo, "--", "new")
-        with open(self.path("words"), encoding="utf-8") as file:
-            self.assertEqual(set(file), {"-- old\n", "-- new\n"})
-
     def test_processor_time(self):
         """Of those whom the command has waited for, too."""
         spin = "i=0; while [ $i -lt %d ]; do i=$((i + 1)); done"
@@ -586,7 +580,6 @@ class AB(InFolder):
         self.refused("--", "true", says="needs two commands")
         self.refused("--", "true", "--", says="needs two commands")
         self.refused("--", "--", "true", says="needs two commands")
-        self.refused("--", "a", "--", "b", "--", "c", says='which of 2 "--"')
         self.refused("true", "--", "true", "--", "true", says='"true" stands before')
         self.refused("--runs=7", "--", "true", "--", "true", says="--runs takes")
         self.refused("--time=x", "--", "true", "--", "true", says="--time takes")

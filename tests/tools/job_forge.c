@@ -440,6 +440,7 @@ static void score_job(const forge *f, job_score *s)
         for (size_t i = 0; i < found.lateness.stop_count; i++)
             if (is_first(&found.lateness, i))
                 score_verdict(&j, &found.lateness.stops[i], f, culprit, s, &wrong);
+        s->processors += found.lateness.processors.slow_count;
         s->communication += pki_job_communication_share(&found) > PKI_JOB_COMMUNICATION_MOST;
         pki_job_findings_finish(&found);
     }

@@ -94,6 +94,7 @@ typedef struct job_score {
     size_t with_false;       /* jobs in which somebody is accused wrongly */
     size_t stages;           /* of those found, with the right stage */
     size_t communication;    /* jobs that are said to be bound by it */
+    size_t processors;       /* that are called slow */
     size_t since, since_off; /* of those found, with a beginning; the sum of how far that is off */
     size_t since_near;       /* ...with one within five steps, or a block if that is longer */
 } job_score;

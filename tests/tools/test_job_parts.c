@@ -153,6 +153,39 @@ static void which_step_and_why(void **state)
     assert_said(&f, "long-step", (const char *const[]){step, "why is not known", "in backward"}, 3);
 }
 
+/* Two ranks on each of two processors: one that takes longer is no slow processor. */
+static void a_rank_is_not_taken_for_its_processor(void **state)
+{
+    (void)state;
+    forge f = usual;
+    f.ranks = 4;
+    f.per_host = 0;
+    f.crowd = FORGE_CROWD_TOLD;
+    f.told = f.seated = true;
+    f.joined = false;
+    f.slow = 0.30;
+    f.steps = 100;
+    for (int when = FORGE_ALWAYS; when <= FORGE_FOR_GOOD; when++) {
+        f.when = (enum forge_when)when;
+        job_score s = score_jobs(&f, 10);
+        print_message("%zu found, %zu accused, %zu processors\n", s.found, s.accused, s.processors);
+        assert_int_equal(s.found, 10);
+        assert_int_equal(s.accused, 10);
+        assert_int_equal(s.processors, 0);
+    }
+}
+
+/* Green is said of none of these; more work that a rank tells is no lateness. */
+static void where_one_rank_stands_out_nothing_is_green(void **state)
+{
+    (void)state;
+    forge f = usual;
+    f.culprits = 0;
+    f.quiet = true;
+    f.noise = FORGE_UNEVEN;
+    assert_said(&f, "uneven", (const char *const[]){"No rank is late for the same work"}, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +197,8 @@ int main(void)
         cmocka_unit_test(whatever_healthy_ranks_do),
         cmocka_unit_test(since_when_and_what_it_cost),
         cmocka_unit_test(which_step_and_why),
+        cmocka_unit_test(a_rank_is_not_taken_for_its_processor),
+        cmocka_unit_test(where_one_rank_stands_out_nothing_is_green),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

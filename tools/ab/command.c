@@ -63,10 +63,9 @@ static const option_table command_options = {
         "compares wall time and CPU time; of programs that use perfkit (PK_REPORT_PATH is set)\n"
         "also the medians of their steps and regions. If a word of a command has {} in it, that\n"
         "is the name of a file of benchmarks which the command writes, and they are compared\n"
-        "instead. If the commands have words -- of their own, the middle one is between them.\n"
+        "instead:\n"
         "\n"
         "  pk ab -- ./old input -- ./new input\n"
-        "  pk ab -- pk run -- ./old -- pk run -- ./new                       for steps and regions\n"
         "  pk ab --time 60s -- old/bench --json {} -- ./bench --json {}      of pk_bench, nvbench\n"
         "  pk ab -- old/gb --benchmark_out={} -- ./gb --benchmark_out={}     Google Benchmark's",
     .notes = "Exit status: 0; 1 if anything is slower; 2 if a command does not run or fails.",
@@ -88,31 +87,15 @@ static char *joined(char *const words[])
     return all;
 }
 
-/* Words "--" before this place. */
-static int dashes(const wish *w, int before)
-{
-    int count = 0;
-    for (int i = 0; i < before; i++)
-        count += strcmp(w->rest[i], "--") == 0;
-    return count;
-}
-
-/* At the "--" in the middle: a command may have some of its own, and the other has as many then.
- * Arguments end with NULL. */
+/* At the second "--"; arguments end with NULL. */
 static bool split(wish *w)
 {
     if (w->programs.ab.builds.count)
         return complain("ab: \"%s\" stands before the first \"--\" (pk ab --help)",
                         w->programs.ab.builds.all[0]),
                false;
-    int all = dashes(w, w->count), at = 0;
-    if (all && all % 2 == 0)
-        return complain(
-                   "ab: which of %d \"--\" stands between the commands? Put one of these into a "
-                   "script",
-                   all),
-               false;
-    while (at < w->count && (strcmp(w->rest[at], "--") != 0 || dashes(w, at) < all / 2))
+    int at = 0;
+    while (at < w->count && strcmp(w->rest[at], "--") != 0)
         at++;
     if (at == 0 || at + 1 >= w->count)
         return complain("ab needs two commands: pk ab -- OLD ... -- NEW ... (pk ab --help)"), false;

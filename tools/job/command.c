@@ -21,12 +21,13 @@ typedef struct wish {
     bool json, brief;
     pki_job_steps steps, against_steps;
     const char *against, *html;
-    uint32_t margin;
+    uint32_t margin, late;
     operands files;
 } wish;
 
 #define EXIT_SLOWER 1
 #define FOLLOW_EVERY 5
+#define LATE_PERCENT 3 /* PKI_JOB_LATE_LEAST */
 
 static bool read_steps(void *to, const option_given *given)
 {
@@ -55,6 +56,10 @@ static const option all_options[] = {
     {"--margin", "PERCENT", "slower is what took that much longer beyond chance (default {})",
      PKI_OPTION_WORD, option_number, offsetof(wish, margin), .least = 1, .most = 1000,
      .shown = PKI_AGAINST_MARGIN},
+    {"--late", "PERCENT",
+     "a rank is late from so much longer on for the same work (default {}); surely two thirds of it",
+     PKI_OPTION_WORD, option_number, offsetof(wish, late), .least = 1, .most = 1000,
+     .shown = LATE_PERCENT},
     {"--html", "PAGE",
      "the job as one page for a browser, with charts; \"-\" is the standard output"
      " (docs/job.md)",
@@ -199,7 +204,9 @@ int command_job(int argc, char **argv)
                                          .html = w.html,
                                          .metrics = w.metrics});
     json_limit_memory(JSON_MEMORY_MOST);
-    if (job_read(&j, w.files.all, w.files.count, &w.steps, &why))
+    bool read = job_read(&j, w.files.all, w.files.count, &w.steps, &why);
+    j.late_least = w.late / 100.0;
+    if (read)
         status = print(&w, &j);
     else if (j.life_count && !j.rank_count && !w.html && !other_of(&w))
         status = (pki_job_lives_alone(&j, w.json, stdout), EXIT_OK);

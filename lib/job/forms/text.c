@@ -58,6 +58,25 @@ static void put_head(const pki_job *j, const pki_job_findings *f, FILE *to)
                 pki_figure_time(f->frontier.exposed / PKI_MAX(f->frontier.steps, 1)).text);
 }
 
+#define NAMED 4
+
+/* Below there is why. */
+static void put_files_left(const pki_job *j, FILE *to)
+{
+    if (!j->notes.count)
+        return;
+    fprintf(to, "Not in it, or not all of it: ");
+    for (size_t i = 0; i < PKI_MIN(j->notes.count, NAMED); i++) {
+        const char *text = j->notes.texts[i], *end = strstr(text, ": ");
+        fputs(i ? ", " : "", to);
+        for (; *text && text != end; text++)
+            fputc((unsigned char)*text < ' ' ? '?' : *text, to);
+    }
+    if (j->notes.count > NAMED)
+        fprintf(to, " and %zu more", (size_t)j->notes.count - NAMED);
+    fputs(" (see the end)\n", to);
+}
+
 static bool put_verdicts(const pki_job_findings *f, FILE *to)
 {
     static const char *const marks[] = {[PKI_GOOD] = "+", [PKI_NOTE] = "-", [PKI_WARN] = "!"};
@@ -520,6 +539,7 @@ bool pki_job_print_text(const pki_job_findings *f, FILE *to)
 {
     const pki_job *j = f->of;
     put_head(j, f, to);
+    put_files_left(j, to);
     bool ok = put_verdicts(f, to);
     put_pop(&f->pop, to);
     put_frontier(f, to);

@@ -509,18 +509,80 @@ static void add_communication(saying *v, const pki_job_findings *f)
         f->lateness.count || f->crowd_count ? "" : ", not a rank: none is late");
 }
 
-/* On a crowded host time without a processor is in a rank's own, and nobody has divided that. */
+/* Own time over the ranks; on crowded hosts without that in which they had no processor, or may
+ * have had none. */
+typedef struct balance {
+    double mean, most, ranks;
+    size_t most_rank;
+} balance;
+
+static balance find_balance(const pki_job *j, const pki_job_loop *loop)
+{
+    balance all = {0};
+    for (size_t r = 0; loop && r < j->rank_count; r++) {
+        double own = 0;
+        for (size_t b = 0; b < loop->block_count; b++)
+            own += loop->own[pki_job_cell(j, b, r)] - loop->maybe[pki_job_cell(j, b, r)];
+        if (!(loop->made[r] > 0))
+            continue;
+        all.most_rank = own > all.most ? r : all.most_rank;
+        all.most = PKI_MAX(all.most, own);
+        all.mean += own;
+        all.ranks++;
+    }
+    all.mean /= PKI_MAX(all.ranks, 1);
+    return all;
+}
+
 static void add_imbalance(saying *v, const pki_job_findings *f)
 {
-    const pki_job_pop *p = &f->pop;
-    if (!p->known || f->lateness.count || f->crowd_count || p->load_balance >= PKI_JOB_ACCEPTABLE)
+    balance all = find_balance(f->of, pki_job_usual(f->of));
+    double share = all.most > 0 ? all.mean / all.most : 1;
+    if (!f->pop.known || f->lateness.count || f->lateness.stop_count || share >= PKI_JOB_ACCEPTABLE)
         return;
     add_verdict(
         v, "imbalance", PKI_WARN, NULL,
         "The load balance is %s (acceptable from %s on): rank %d has %s of time of its own, the"
-        " mean is %s. For the same work no rank is late, so the work is divided unevenly.",
-        SHARE(p->load_balance), SHARE(PKI_JOB_ACCEPTABLE), p->useful_max_rank, TIME(p->useful_max),
-        TIME(p->useful_mean));
+        " mean is %s%s. For the same work no rank is late, so the work is divided unevenly.",
+        SHARE(share), SHARE(PKI_JOB_ACCEPTABLE), f->of->ranks[all.most_rank].rank, TIME(all.most),
+        TIME(all.mean), f->crowd_count ? ", without what they lacked a processor for" : "");
+}
+
+/* The stage in which one rank makes the steps wait for the most part, beyond the limit: its place,
+ * or that of none. */
+static size_t find_waited_for(const pki_job_findings *f)
+{
+    size_t found = f->of->stage_count;
+    for (size_t k = 0; f->frontier.stages && k < f->of->stage_count; k++) {
+        const pki_job_increment *i = &f->frontier.stages[k];
+        bool beyond = i->time > f->lateness.least * f->frontier.exposed;
+        if (!f->of->stages[k].waits && beyond && 2 * i->of_rank > i->time &&
+            (found == f->of->stage_count || i->of_rank > f->frontier.stages[found].of_rank))
+            found = k;
+    }
+    return found;
+}
+
+/* Where the tables have one rank that stands out, "no rank is late" would be read as if they had
+ * not. False: they have none. */
+static bool add_uneven(saying *v, const pki_job_findings *f)
+{
+    const pki_job *j = f->of;
+    balance all = find_balance(j, pki_job_usual(j));
+    size_t stage = j->rank_count > 3 ? find_waited_for(f) : j->stage_count;
+    double beyond = all.mean > 0 ? all.most / all.mean - 1 : 0;
+    if (stage < j->stage_count)
+        add_verdict(v, "uneven", PKI_NOTE, NULL,
+                    "No rank is late for the same work, and yet the steps wait for rank %d in most"
+                    " of %.100s (%s of a step): it may have more work there.",
+                    j->ranks[f->frontier.stages[stage].rank].rank, j->stages[stage].name,
+                    SHARE(f->frontier.stages[stage].of_rank / f->frontier.exposed));
+    else if (beyond > f->lateness.least)
+        add_verdict(v, "uneven", PKI_NOTE, NULL,
+                    "No rank is late for the same work, and yet rank %d has %s more of time of its"
+                    " own than the mean: it may have more work.",
+                    j->ranks[all.most_rank].rank, SHARE(beyond));
+    return stage < j->stage_count || beyond > f->lateness.least;
 }
 
 static void add_absent(saying *v, const pki_job_findings *f)
@@ -549,7 +611,7 @@ static void add_not_judged(saying *v, const pki_job_findings *f)
     if (f->lateness.why_not)
         add_verdict(v, "not-judged", PKI_NOTE, NULL, "Nobody can be called late: %s.",
                     f->lateness.why_not);
-    else if (v->to->count == (size_t)f->of->outside_waits)
+    else if (v->to->count == (size_t)f->of->outside_waits && !add_uneven(v, f))
         add_verdict(v, "no-finding", PKI_GOOD, NULL, "No rank is late, and no host.");
 }
 

@@ -176,14 +176,6 @@ bool pki_job_field_begin(pki_job_field *f)
     return done && centre(f, PKI_JOB_IN_BETTER_STEPS);
 }
 
-void pki_job_field_end(pki_job_field *f)
-{
-    for (int look = 0; look < PKI_JOB_LOOKS; look++)
-        free(f->late[look]);
-    free(f->counts);
-    free(f->room);
-}
-
 /* ---- intervals ---- */
 
 /* Student's, of as many as there are independent ones of. */
@@ -336,6 +328,7 @@ pki_job_crowd *pki_job_find_crowds(const pki_job *j, size_t *count)
 #define TURNS 5
 #define PURE 0.75 /* of a block on one processor: says something of that */
 #define ALONE 0.9 /* of a rank's blocks, and of each */
+#define FEW 3     /* ranks on a processor: one of them may be what is slow */
 #define MANY 64   /* ranks on a processor: one of them makes no difference any more */
 
 /* A rank on the processor on which it was most. */
@@ -416,6 +409,17 @@ static size_t find_benches(search *f, size_t n)
     return count;
 }
 
+/* Of few ranks there one may take longer by itself: what all of them say, as far as all do. */
+static double agreed(const pki_weighted *said, size_t count)
+{
+    double least = INFINITY, most = -INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        least = PKI_MIN(least, said[i].value);
+        most = PKI_MAX(most, said[i].value);
+    }
+    return PKI_MAX(least, 0) + PKI_MIN(most, 0);
+}
+
 /* The weighted median of what those on it say, but for one of them; NAN: there are none.
  * elsewhere: how slow the other processors are, on which they were for a part of the block. */
 static double slowness(search *f, const bench *b, size_t but, double elsewhere)
@@ -428,7 +432,9 @@ static double slowness(search *f, const bench *b, size_t but, double elsewhere)
             f->said[count++] = (pki_weighted){
                 .value = (s->value - (1 - s->share) * elsewhere) / s->share, .weight = s->weight};
     }
-    return pki_select_weighted_median(f->said, count);
+    return but == SIZE_MAX && count > 1 && b->count <= FEW
+               ? agreed(f->said, count)
+               : pki_select_weighted_median(f->said, count);
 }
 
 /* Over the ranks on all processors of which anybody says anything. */
@@ -476,7 +482,7 @@ static void set_effects(search *f, size_t block, size_t count, total all, bool b
         double elsewhere = mean_but(all, b, b->slow);
         for (size_t i = 0; i < b->count && b->count > 1; i++) {
             const sitter *s = &f->sitters[b->begin + i];
-            double here = by_others && b->count <= MANY
+            double here = by_others && b->count > FEW && b->count <= MANY
                               ? slowness(f, b, i, isnan(elsewhere) ? 0 : elsewhere)
                               : b->slow;
             f->effect[pki_job_cell(f->of, block, s->rank)] =
@@ -642,15 +648,6 @@ static size_t find_stretch(const processor_look *looks, size_t count, size_t *be
         }
     }
     return length;
-}
-
-uint64_t pki_job_last_step(const pki_job *j, size_t block)
-{
-    const pki_job_loop *loop = pki_job_usual(j);
-    double steps = 1;
-    for (size_t r = 0; r < j->rank_count; r++)
-        steps = PKI_MAX(steps, loop->steps[pki_job_cell(j, block, r)]);
-    return loop->first[block] + (uint64_t)steps - 1;
 }
 
 static bool judge(const search *f, uint32_t host, const processor_look *looks, size_t count,

@@ -379,27 +379,7 @@ typedef struct seen {
     double *quick[PKI_JOB_LOOKS];
     bool *stands[PKI_JOB_LOOKS];
     bool *may_be; /* late, by either */
-    double spread[PKI_JOB_LOOKS];
 } seen;
-
-#define SPREAD_RANKS 256   /* where it is known what ranks differ by harmlessly... */
-#define SPREAD_LEVEL 0.001 /* ...late is what that is not, in any of them */
-
-/* By the lower half of them, in which nobody is late. 0: they are too few. */
-static double spread_of(const double *quick, size_t count, double *room)
-{
-    size_t there = 0;
-    for (size_t r = 0; r < count; r++)
-        if (!isnan(quick[r]))
-            room[there++] = quick[r];
-    if (there < SPREAD_RANKS)
-        return 0;
-    pki_samples_sort(room, there);
-    double deviation =
-        (pki_samples_quantile(room, there, 0.25) - pki_samples_quantile(room, there, 0.10)) /
-        0.6071;
-    return -deviation * pki_t_quantile(SPREAD_LEVEL / (double)there, INFINITY);
-}
 
 /* To be given to unsee in any case. */
 static bool see(seen *s, const pki_job *j, const pki_job_field *f, const pki_job_lateness *l)
@@ -413,7 +393,6 @@ static bool see(seen *s, const pki_job *j, const pki_job_field *f, const pki_job
             s->quick[look][r] = pki_job_field_quick(f, (pki_job_look)look, r);
             s->may_be[r] |= s->quick[look][r] > log1p(f->least);
         }
-        s->spread[look] = spread_of(s->quick[look], f->units, f->room);
         s->stands[look] =
             pki_job_stand_out(j, f->roles, l->processors.determined, s->quick[look], f->level);
         if (!s->stands[look])
@@ -449,7 +428,6 @@ static pki_job_judgement judge_rank(const pki_job_worth *w, const pki_job_field 
         if (!(s->quick[look][rank] > log1p(f->least)))
             continue;
         pki_job_judgement of = pki_job_field_judge(f, (pki_job_look)look, rank);
-        of.late = of.late && of.by > s->spread[look];
         bool worth = of.late && pki_job_is_worth_while(w, rank, &of);
         if (worth && s->stands[look][rank])
             return of;
@@ -679,6 +657,14 @@ static bool judge_all(const pki_job *j, pki_job_field *f, pki_job_lateness *l)
     return ok;
 }
 
+static bool shares_processors(const pki_job *j)
+{
+    for (size_t r = 0; r < j->rank_count; r++)
+        if (pki_job_is_crowded(j, r))
+            return true;
+    return false;
+}
+
 static bool find_late(const pki_job *j, const pki_job_loop *loop, const uint32_t *roles,
                       double level, pki_job_lateness *l)
 {
@@ -692,7 +678,7 @@ static bool find_late(const pki_job *j, const pki_job_loop *loop, const uint32_t
                        .role_count = l->roles,
                        .level = level,
                        .least = l->least,
-                       .shared = pki_job_shares_processors(j)};
+                       .shared = shares_processors(j)};
     bool ok = f.values && f.low && judge_all(j, &f, l);
     free(f.values);
     free(f.low);

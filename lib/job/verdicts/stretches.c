@@ -9,6 +9,7 @@
 #include "bench/stats/evidence.h"
 #include "bench/stats/samples.h"
 #include "job/verdicts/verdicts.h"
+#include "stats/series.h"
 
 #define SPELL_BLOCKS 16 /* of a rank, for any judgement */
 #define SPELL_RANKS 16  /* for a distribution over the ranks */
@@ -160,9 +161,9 @@ static void leave_last(const looking *l, course *c)
 static void find_middle(looking *l, course *c)
 {
     memcpy(l->room, c->late, c->count * sizeof *c->late);
-    pki_samples_sort(l->room, c->count);
-    c->middle = pki_samples_median(l->room, c->count);
-    c->better = pki_samples_quantile(l->room, c->count, 0.25);
+    c->middle = pki_samples_select_median(l->room, c->count);
+    pki_select(l->room, c->count, c->count / 4);
+    c->better = l->room[c->count / 4];
 }
 
 static void find_excess(looking *l, course *c)
@@ -266,12 +267,16 @@ static arc best_arc(const looking *l, course *c, size_t least, size_t most)
 
 /* ---- now and then ---- */
 
-static double sporadic(looking *l, const course *c)
+static double sporadic(const course *c)
 {
-    for (size_t i = 0; i < c->count; i++)
-        l->room[i] = expm1(c->clipped[i] - c->better);
-    pki_samples_sort(l->room, c->count);
-    return pki_samples_mean(l->room, c->count - 2);
+    double sum = 0, most = -INFINITY, second = -INFINITY;
+    for (size_t i = 0; i < c->count; i++) {
+        double more = expm1(c->clipped[i] - c->better);
+        second = PKI_MAX(second, PKI_MIN(more, most));
+        most = PKI_MAX(more, most);
+        sum += more;
+    }
+    return (sum - most - second) / (double)(c->count - 2);
 }
 
 /* ---- what chance does among the ranks ---- */
@@ -289,7 +294,7 @@ static void look(looking *l, size_t rank)
     l->found[STOP][rank] = c->step > 0 ? most / c->step : 0;
     l->found[LONG_STRETCH][rank] = best_arc(l, c, LONG_ARC, c->count).z;
     l->found[SHORT_STRETCH][rank] = best_arc(l, c, SHORT_ARC, LONG_ARC - 1).z;
-    l->found[SPORADIC][rank] = sporadic(l, c);
+    l->found[SPORADIC][rank] = sporadic(c);
 }
 
 /* Gumbel's distribution through two quantiles, p of them below; what chance is beyond in no rank.
@@ -347,9 +352,9 @@ static void find_scale(looking *l)
         course *c = &l->c;
         if (!follow(l, r))
             continue;
-        memcpy(l->room, c->late, c->count * sizeof *c->late);
-        pki_samples_sort(l->room, c->count);
-        all[count++] = pki_samples_mad(l->room, c->count, c->clipped);
+        for (size_t i = 0; i < c->count; i++)
+            l->room[i] = 1.4826 * fabs(c->late[i] - c->middle);
+        all[count++] = pki_samples_select_median(l->room, c->count);
     }
     l->scale = count ? pki_samples_select_median(all, count) : 0;
 }

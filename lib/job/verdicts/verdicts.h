@@ -4,7 +4,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
+#include "base/compiler.h"
 #include "bench/stats/evidence.h"
 #include "bench/stats/samples.h"
 #include "core/seats.h"
@@ -68,7 +70,13 @@ typedef struct pki_job_judgement {
 bool pki_job_field_begin(pki_job_field *f);
 
 /* Values and low are the caller's. */
-void pki_job_field_end(pki_job_field *f);
+static inline void pki_job_field_end(pki_job_field *f)
+{
+    for (int look = 0; look < PKI_JOB_LOOKS; look++)
+        free(f->late[look]);
+    free(f->counts);
+    free(f->room);
+}
 
 /* What that look sees of it, without an interval: all that is asked of a healthy one. */
 double pki_job_field_quick(const pki_job_field *f, pki_job_look look, size_t unit);
@@ -208,8 +216,8 @@ pki_job_crowd *pki_job_find_crowds(const pki_job *j, size_t *count);
  * role on: so what all ranks on a processor have in common is the processor's. Taken off a rank is
  * what the *others* there say, less the mean of that over the host's ranks; a block in which nobody
  * else was there says nothing of it, and is left out. A rank that has been alone like that in half
- * of its blocks or more keeps all its values: it and its processor are not told apart. Of two ranks
- * that share a processor with nobody else, all the time, each has half of their difference.
+ * of its blocks or more keeps all its values: it and its processor are not told apart. Of up to
+ * three ranks on a processor one may take longer by itself, so s is no more than all of them say.
  *
  * A slow processor is a finding of its own: of the blocks in which it and the host's others had two
  * ranks and more each, the stretch with the most of s - (mean of s of the others) - 10 %, if that
@@ -311,7 +319,14 @@ typedef struct pki_job_lateness {
 } pki_job_lateness;
 
 /* The number of the last step of a block, of the rank that has most. */
-uint64_t pki_job_last_step(const pki_job *j, size_t block);
+static inline uint64_t pki_job_last_step(const pki_job *j, size_t block)
+{
+    const pki_job_loop *loop = pki_job_usual(j);
+    double steps = 1;
+    for (size_t r = 0; r < j->rank_count; r++)
+        steps = PKI_MAX(steps, loop->steps[pki_job_cell(j, block, r)]);
+    return loop->first[block] + (uint64_t)steps - 1;
+}
 
 /* waits: NULL: nothing is known of links. */
 bool pki_job_find_late(pki_job_lateness *l, const pki_job *j, const pki_job_waits *waits);
@@ -372,7 +387,8 @@ double pki_job_communication_share(const pki_job_findings *f);
 typedef struct pki_job_verdict {
     const char *name; /* "late-rank", "late-host", "slow-link", "slow-processor", "maybe-late",
                          "not-sure", "no-processor", "communication", "imbalance", "missing-ranks",
-                         "cut-off", "waits-unknown", "not-judged", "no-finding" */
+                         "cut-off", "waits-unknown", "not-judged", "long-step", "uneven",
+                         "no-finding" */
     pki_severity severity;
     char *text;
     const pki_job_late *late;           /* of "late-rank" and "late-host" */
