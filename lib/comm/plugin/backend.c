@@ -110,7 +110,8 @@ uint32_t pki_nccl_context_open(void)
         uint32_t context = next_context(c, i);
         clear(c, context);
         pki_store_release(&c->state, PKI_NCCL_CONTEXT_LIVE); /* pairs with pki_nccl_context_at */
-        pki_fetch_add(&contexts_live, 1);
+        if (pki_fetch_add(&contexts_live, 1) == 0)
+            pki_bell_ring(&pki_collector_bell); /* which was idle */
         return context;
     }
     pki_fetch_add(&refused, 1);
@@ -372,6 +373,12 @@ static void collect(void)
     tell_of_losses();
 }
 
+/* Without a communicator nothing comes. */
+static bool is_idle(void)
+{
+    return pki_load(&contexts_live) == 0;
+}
+
 static void stop(void)
 {
     mask_turn(false);
@@ -444,5 +451,6 @@ const pki_backend pki_backend_nccl = {.name = "nccl",
                                       .probe = probe,
                                       .start = start,
                                       .collect = collect,
+                                      .idle = is_idle,
                                       .stop = stop,
                                       .after_fork = after_fork};
