@@ -565,7 +565,7 @@ static bool choose(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *tol
         bool every = inner && all_every_so_many(r, inner, a);
         uint32_t same = every ? 0 : alike(r, a);
         double turns = inner ? median(l->sorted, count_inner(l, inner, a)) : 0;
-        if (every && !told->outer_steps) {
+        if (every && told->outer_steps == 0) {
             told->outer = r->regions[a->symbol];
             told->outer_steps = turns;
         }
