@@ -757,7 +757,7 @@ static void put_beside_change(FILE *file, double now, double then)
     char text[32] = "-";
     double percent = then > 0 && now > 0 ? 100 * (now / then - 1) : NAN;
     if (isfinite(percent))
-        snprintf(text, sizeof text, "%+.1f %%", fmin(percent, 9999));
+        snprintf(text, sizeof text, percent < 1000 ? "%+.1f %%" : "%+.0f %%", fmin(percent, 99999));
     pki_report_cell(file, text, 8);
 }
 
