@@ -721,3 +721,12 @@ double pki_clock_drift(const pki_clock *c)
     const pki_clock_knot *a = &c->knots[0], *b = &c->knots[c->count - 1];
     return b->at > a->at ? (double)(b->offset - a->offset) / (double)(b->at - a->at) * 1e6 : 0;
 }
+
+double pki_clock_drift_doubt(const pki_clock *c)
+{
+    const pki_clock_knot *a = &c->knots[0], *b = &c->knots[c->count - 1];
+    bool known = c->method == PKI_CLOCK_SAME || (a->doubt >= 0 && b->doubt >= 0 && b->at > a->at);
+    if (!known)
+        return INFINITY;
+    return b->at > a->at ? (double)(a->doubt + b->doubt) / (double)(b->at - a->at) * 1e6 : 0;
+}

@@ -164,3 +164,7 @@ int64_t pki_clock_doubt(const pki_clock *c);
 
 /* How fast it drifts away from the first one, parts per million. */
 double pki_clock_drift(const pki_clock *c);
+
+/* By how much that may be wrong: what its first and last moment are in doubt, over the time between
+ * them. Infinite: not known. */
+double pki_clock_drift_doubt(const pki_clock *c);

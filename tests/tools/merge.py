@@ -351,6 +351,10 @@ class Nodes(Merge):
                 self.assertLessEqual(self.errors(ranks, events), clock["uncertainty_ns"])
                 self.assertLess(clock["uncertainty_ns"], 50000)
                 self.assertLess(abs(float(clock["drift_ppm"]) + 1e6 * drift), 1)
+                self.assertLessEqual(abs(float(clock["drift_ppm"]) + 1e6 * drift), clock["drift_uncertainty_ppm"])
+                seen = abs(float(clock["drift_ppm"])) > clock["drift_uncertainty_ppm"]
+                self.assertIn("it drifts" if seen else "no drift beyond", self.said)
+                self.assertEqual(seen, abs(drift) > 4e-6)
                 self.assertNotIn("backwards", self.said)
                 self.assertIn("clock of node1: within ", self.said)
 

@@ -1,6 +1,7 @@
 /* tools/merge/copy.c - the events of one trace after the other, into the merged one */
 
 #include <jansson.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,7 +111,9 @@ static json_t *clock_as_json(const pki_clock *c)
     set(o, "method", json_string(clock_method_name(c)));
     set(o, "offset_ns", json_integer(c->knots[0].offset));
     set(o, "uncertainty_ns", doubt < 0 ? json_null() : json_integer(doubt));
+    double drift_doubt = pki_clock_drift_doubt(c);
     set(o, "drift_ppm", json_real(pki_clock_drift(c)));
+    set(o, "drift_uncertainty_ppm", isfinite(drift_doubt) ? json_real(drift_doubt) : json_null());
     set(o, "bounds", json_integer((json_int_t)c->bounds));
     set(o, "broken", json_boolean(c->broken));
     return o;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -513,8 +514,14 @@ static void print_clock(const pki_clock *c)
     }
     printf("within ");
     print_time((double)pki_clock_doubt(c));
-    printf(", by %llu messages and collectives; it drifts %.3f ppm\n", (number)c->bounds,
-           pki_clock_drift(c));
+    printf(", by %llu messages and collectives; ", (number)c->bounds);
+    double drift = pki_clock_drift(c), doubt = pki_clock_drift_doubt(c);
+    if (fabs(drift) > doubt)
+        printf("it drifts %.3f ppm, give or take %.3f\n", drift, doubt);
+    else if (isfinite(doubt))
+        printf("no drift beyond the %.3f ppm that are in doubt\n", doubt);
+    else
+        printf("whether it drifts is not known\n");
 }
 
 static void print_clocks(const pki_clocks *c)
