@@ -73,6 +73,7 @@ set(PK_SOURCES
   lib/measure/window/merge.c
   lib/measure/verdict/gpu.c
   lib/measure/verdict/sentence.c
+  lib/measure/verdict/trust.c
   lib/measure/stacks/samples.c
   lib/measure/stacks/unwind.c
   lib/out/chrome/chrome.c
