@@ -224,6 +224,8 @@ static void take_lines(follower *f, member *m)
 {
     char *line = m->rest, *end;
     size_t left = m->rest_length;
+    if (!left)
+        return;
     while (m->pending_count < PENDING && (end = memchr(line, '\n', left)) != NULL) {
         take_line(f, m, line, (size_t)(end - line));
         left -= (size_t)(end + 1 - line);
@@ -644,7 +646,8 @@ static bool look(follower *f)
 {
     uint64_t first, before;
     find_members(f, f->wish->folder, 0);
-    if (!f->verdicts) /* places are by rank, or by path until something has been compared */
+    if (f->count &&
+        !f->verdicts) /* places are by rank, or by path until something has been compared */
         qsort(f->members, f->count, sizeof *f->members, by_path);
     do {
         before = f->compared;
