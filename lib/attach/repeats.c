@@ -17,7 +17,8 @@ enum {
     ANCHORS = 256,
     POSITIONS = 4 * KEPT,
     LEVELS = 8,
-    SEEN = 128, /* turns, where some say enough */
+    SEEN = 128, /* turns, where some say enough... */
+    MANY = 512, /* ...and where it takes more */
     SURE = 1024 /* symbols */
 };
 
@@ -66,7 +67,7 @@ typedef struct looks {
     uint32_t anchor_count;
     uint16_t positions[POSITIONS];
     uint32_t position_count;
-    symbol_set inside[KEPT]; /* what is in a turn */
+    symbol_set inside[MANY]; /* what is in a turn */
     double sorted[KEPT];
     uint16_t in_turn[OTHER + 1][SEEN];
 } looks;
@@ -272,12 +273,16 @@ static void anchors_of(looks *l, uint32_t symbol)
     }
 }
 
-static int most_turns_first(const void *x, const void *y)
+/* In the order in which they were found where they turn as often, so that all ranks agree. */
+static void most_turns_first(anchor *all, uint32_t count)
 {
-    const anchor *a = x, *b = y;
-    if (a->turns != b->turns)
-        return a->turns < b->turns ? 1 : -1;
-    return a->at < b->at ? -1 : a->at > b->at; /* for the same order everywhere */
+    for (uint32_t i = 1; i < count; i++) {
+        anchor a = all[i];
+        uint32_t to = i;
+        for (; to > 0 && all[to - 1].turns < a.turns; to--)
+            all[to] = all[to - 1];
+        all[to] = a;
+    }
 }
 
 static void find_anchors(pki_repeats *r)
@@ -287,21 +292,34 @@ static void find_anchors(pki_repeats *r)
     for (uint32_t s = 0; s < OTHER; s++)
         if (l->start[s + 1] - l->start[s] >= LEAST_TURNS)
             anchors_of(l, s);
-    qsort(l->anchors, l->anchor_count, sizeof *l->anchors, most_turns_first);
+    most_turns_first(l->anchors, l->anchor_count);
 }
 
 /* ---- loops in loops ---- */
 
-static int by_value(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return a < b ? -1 : a > b;
-}
-
+/* The middle one, by Hoare's selection (Algorithm 65, CACM 4, 1961, 321): qsort may allocate, and
+ * we are on the program's thread. */
 static double median(double *values, uint32_t count)
 {
-    qsort(values, count, sizeof *values, by_value);
-    return count ? values[count / 2] : 0;
+    int64_t low = 0, high = (int64_t)count - 1, middle = count / 2;
+    while (low < high) {
+        double pivot = values[middle];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (values[i] < pivot)
+                i++;
+            while (pivot < values[j])
+                j--;
+            if (i <= j) {
+                double swapped = values[i];
+                values[i++] = values[j];
+                values[j--] = swapped;
+            }
+        }
+        low = j < middle ? i : low;
+        high = middle < i ? j : high;
+    }
+    return count ? values[middle] : 0;
 }
 
 /* Turns of the inner anchor in each turn of the outer one; to sorted. */
@@ -401,15 +419,14 @@ static uint32_t commonest_inside(const looks *l, uint32_t count, const bool *lef
     return best;
 }
 
-/* Percent of turns with one of the four commonest contents; of many turns the last 512 are seen. */
+/* Percent of turns with one of the four commonest contents; of many turns the last are seen. */
 static uint32_t alike(pki_repeats *r, const anchor *a)
 {
-    static const uint32_t enough = 512;
     anchor last = *a;
-    bool seen[512] = {false};
-    if (last.turns > enough) {
-        last.at += last.turns - enough;
-        last.turns = enough;
+    bool seen[MANY] = {false};
+    if (last.turns > MANY) {
+        last.at += last.turns - MANY;
+        last.turns = MANY;
     }
     uint32_t count = find_inside(r, &last), sum = 0;
     for (int rank = 0; rank < 4; rank++) {
@@ -429,10 +446,10 @@ static bool replaces(pki_repeats *r, const anchor *inner, const anchor *outer)
     looks *l = &r->look;
     const uint16_t *in = l->positions + inner->at, *out = l->positions + outer->at;
     anchor last = *inner;
-    bool with[512] = {false};
-    if (last.turns > 512) {
-        last.at += last.turns - 512;
-        last.turns = 512;
+    bool with[MANY] = {false};
+    if (last.turns > MANY) {
+        last.at += last.turns - MANY;
+        last.turns = MANY;
         in = l->positions + last.at;
     }
     uint32_t count = find_inside(r, &last), o = 0, hits = 0, less = 0;

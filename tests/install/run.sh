@@ -292,6 +292,13 @@ run_amalgamated()
 
 # The core alone: small, it records, and what it lacks it refuses by name. In the folder beside the build's, with the same
 # flags, most of its objects are the build's own, which the compiler's cache has.
+# As ./dev demo does, with benchmarks and without tests: all files that are named are there.
+run_demo()
+{
+    meson setup made "$source" --buildtype=release -Dtests=false >log 2>&1 || { tail -5 log; return 1; }
+    ninja -C made -n examples/train/pk-train tools/pk >log || { tail -5 log; return 1; }
+}
+
 run_core()
 {
     local made=$folder/made

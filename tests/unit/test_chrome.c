@@ -255,6 +255,19 @@ static void payloads(void **state)
            "\"tid\":99,\"s\":\"t\",\"ts\":3.004,\"args\":{\"k\":-7}}");
 }
 
+/* A call without a record, for which there was no room, leaves its note to no other one. */
+static void notes(void **state)
+{
+    (void)state;
+    expect((pki_record){AT(2, 0), 7, PKI_WHAT(PLAIN, PKI_RECORD_NOTE, 2), 0}, 0, 0, "");
+    expect((pki_record){AT(3, 0), 9, PKI_WHAT(FORWARD, PKI_RECORD_NOTE, 1), 0}, 0, 0, "");
+    expect((pki_record){AT(2, 500), 100, REGION(PLAIN, 2), 0}, 0, 0,
+           AT_TIME("step work", "2.500,") "\"dur\":0.100}");
+    expect((pki_record){AT(1, 0), 5000, REGION(PLAIN, 1), 0}, 0, 0,
+           BEGINNING "\"dur\":5.000,\"args\":{\"forward\":9}}");
+    expect((pki_record){AT(1, 0), 5000, REGION(PLAIN, 1), 0}, 0, 0, BEGINNING "\"dur\":5.000}");
+}
+
 static void the_longest_event_fits(void **state)
 {
     static char out[PKI_EVENT_BYTES];
@@ -277,10 +290,15 @@ static void coarse_clocks(void **state)
 }
 
 static const struct CMUnitTest chrome_tests[] = {
-    with_chrome(plain_regions),     with_chrome(kinds_have_colours),
-    with_chrome(names_are_escaped), with_chrome(work_and_flags),
-    with_chrome(ties_and_touches),  with_chrome(variants),
-    with_chrome(payloads),          with_chrome(the_longest_event_fits),
+    with_chrome(plain_regions),
+    with_chrome(kinds_have_colours),
+    with_chrome(names_are_escaped),
+    with_chrome(work_and_flags),
+    with_chrome(ties_and_touches),
+    with_chrome(variants),
+    with_chrome(payloads),
+    with_chrome(notes),
+    with_chrome(the_longest_event_fits),
     with_chrome(coarse_clocks),
 };
 

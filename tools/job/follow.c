@@ -69,6 +69,7 @@ typedef struct follower {
     pk_job_word_ word;
     named *names;
     size_t name_count, name_room;
+    bool complained;                   /* of a file that cannot be written; once, until it can */
     uint64_t compared, verdicts, lost; /* windows that nothing could be compared with */
     bool said_unaligned;
 } follower;
@@ -626,7 +627,7 @@ static void print_page(const follower *f, FILE *to)
           to);
 }
 
-static void write_file(const follower *f, const char *path, void (*print)(const follower *, FILE *))
+static void write_file(follower *f, const char *path, void (*print)(const follower *, FILE *))
 {
     output o;
     complaint why = {""};
@@ -635,8 +636,9 @@ static void write_file(const follower *f, const char *path, void (*print)(const 
         print(f, o.to);
         done = output_close(&o, true, &why);
     }
-    if (!done)
+    if (!done && !f->complained)
         complain("%s", why.text);
+    f->complained = !done;
 }
 
 /* ---- looking again and again ---- */
@@ -692,8 +694,9 @@ int job_follow(const follow_wish *wish)
     follower f = {.wish = wish};
     struct sigaction end = {.sa_handler = note_end};
     if (!find_members(&f, wish->folder, 0)) {
+        int why = errno;
         finish(&f);
-        return complain("%s: %s", wish->folder, strerror(errno));
+        return complain("%s: %s", wish->folder, strerror(why));
     }
     sigaction(SIGINT, &end, NULL);
     sigaction(SIGTERM, &end, NULL);
