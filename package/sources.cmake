@@ -38,7 +38,6 @@ set(PK_SOURCES
   lib/core/span.c
   lib/core/step.c
   lib/core/thread.c
-  lib/core/work.c
   lib/measure/device/device.c
   lib/measure/device/load.c
   lib/measure/device/steps.c
@@ -63,9 +62,7 @@ set(PK_SOURCES
   lib/measure/timeline.c
   lib/measure/union.c
   lib/measure/machine/machine.c
-  lib/measure/machine/roofline.c
   lib/measure/shape.c
-  lib/measure/device/fill.c
   lib/measure/goodput/life.c
   lib/measure/whole_run.c
   lib/measure/verdict/verdict.c

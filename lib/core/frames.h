@@ -11,13 +11,6 @@
 
 /* ---- how a region ends, off the fast path ---- */
 
-/* The innermost open region of that id; NULL: none. Within pki_enter and pki_leave. */
-pki_frame *pki_find_frame(pki_thread *t, uint32_t id);
-
-/* If the innermost open call of that id is an untimed one (core/thin.h): where it is counted, else
- * NULL; and its end. */
-pki_counted *pki_untimed_call(pki_thread *t, uint32_t id);
-
 /* Closes every region above `until`, as unbalanced; by the owner. */
 void pki_close_above(pki_thread *t, const pki_frame *until, uint64_t now);
 

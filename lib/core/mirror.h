@@ -26,6 +26,3 @@ void pki_mirrors_close(void);
 
 /* Under the registry's lock: does a thread that joins now have to take the slow path? */
 unsigned pki_mirrors_count(void);
-
-/* To all of them. Begin returns the flags for the frame's id, 0 if there is no mirror. */
-void pki_mirrors_mark(uint32_t id);

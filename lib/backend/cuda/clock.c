@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/cuda/harvest.h"
+#include "backend/cuda/cuda.h"
 #include "backend/cuda/lane.h"
 #include "base/clock.h"
 #include "base/compiler.h"

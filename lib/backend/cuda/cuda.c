@@ -1,17 +1,648 @@
 /* lib/backend/cuda/cuda.c - the backend: spans of GPU streams, by events of the CUDA driver
  * (pk/gpu.h; docs/internals/backends.md says how it goes about it). */
+#include "backend/cuda/cuda.h"
+
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "backend/cuda/comm/emit.h"
 #include "backend/cuda/counts.h"
 #include "backend/cuda/graph.h"
-#include "backend/cuda/harvest.h"
+#include "backend/cuda/lane.h"
+#include "backend/cuda/replay.h"
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "core/frames.h"
+#include "core/names.h"
 #include "session/activity.h"
 #include "session/backend.h"
 #include "session/session.h"
+
+/* ---- why a span is missing, in words, for pk_backend_status ---- */
+
+static const char *const words[PKI_CUDA_REASONS] = {
+    [PKI_CUDA_SAMPLED] = "graphs are replayed without pk_gpu_graph_launching: their spans are read "
+                         "about every 10 ms, replays in between are missing",
+    [PKI_CUDA_CAPTURE_OFF] = "spans were kept out of captures: gpu_graphs (PK_GPU_GRAPHS) is 0",
+    [PKI_CUDA_REFUSED] = "operations were skipped: NCCL refused the call",
+    [PKI_CUDA_LATE] =
+        "operations were skipped: a communicator that does not block may put them into "
+        "their stream after the call",
+    [PKI_CUDA_CAPTURE_NO_EVENTS] = "spans were kept out of a graph that takes no event nodes, as "
+                                   "the body of a conditional node",
+    [PKI_CUDA_CAPTURE_PROGRAMMATIC] =
+        "spans were kept out of captures where a kernel's dependency is programmatic, which holds "
+        "between kernels only",
+    [PKI_CUDA_CAPTURE_NO_PAIR] = "spans were dropped: graphs hold as many pairs of events as they "
+                                 "may, 16384 of a context",
+    [PKI_CUDA_NO_PAIR] = "spans were dropped: no pair of events was free",
+    [PKI_CUDA_NO_ROOM] = "spans were dropped: too many were in flight on a stream",
+    [PKI_CUDA_NO_MEMORY] = "spans were dropped: no memory",
+    [PKI_CUDA_NO_END] = "spans were lost: they were open at pk_stop, or when their thread ended",
+    [PKI_CUDA_NOT_REACHED] = "spans were lost: the device had not reached their end at pk_stop",
+    [PKI_CUDA_LEGACY_CAPTURED] =
+        "spans were skipped: the default stream cannot be used while a blocking stream captures",
+    [PKI_CUDA_CAPTURE_INVALID] = "spans were skipped: the capture they lay in was already invalid",
+    [PKI_CUDA_CAPTURE_SPLIT] = "spans were skipped: only one end of them lay in a capture",
+    [PKI_CUDA_CAPTURE_OLD] =
+        "spans were skipped: this driver cannot follow captures (it takes 11.3)",
+    [PKI_CUDA_CAPTURE_FAILED] = "spans were skipped: their capture could not be followed",
+    [PKI_CUDA_NO_CONTEXT] = "spans were skipped: their stream has no context",
+    [PKI_CUDA_CALL_FAILED] = "spans were skipped or lost: a driver call failed",
+    [PKI_CUDA_CONTEXT_GONE] = "a context was destroyed; spans that it had not finished are lost",
+    [PKI_CUDA_CONTEXT_DEAD] = "nothing works in a context any more; it is left alone",
+};
+
+/* reason << 48 | context << 32 | code, in one piece. */
+static uint64_t said;
+
+void pki_cuda_note_reason(pki_cuda_reason reason, CUresult code, uint32_t context)
+{
+    uint64_t wanted = (uint64_t)reason << 48 | (uint64_t)(context & 0xFFFF) << 32 | (uint32_t)code;
+    uint64_t old = pki_load(&said);
+    while (old >> 48 < reason && !__atomic_compare_exchange_n(&said, &old, wanted, true,
+                                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+/* Nothing to say. Between sessions. */
+static void pki_cuda_forget_reason(void)
+{
+    pki_store(&said, (uint64_t)0);
+}
+
+/* What is remembered, as a sentence. */
+static void pki_cuda_reason_text(char *text, size_t size)
+{
+    uint64_t now = pki_load(&said);
+    CUresult code = (CUresult)(uint32_t)now;
+    unsigned context = (unsigned)(now >> 32) & 0xFFFF;
+    const char *what = words[now >> 48] ? words[now >> 48] : "";
+    char where[32] = "";
+    if (context)
+        snprintf(where, sizeof where, "context %u: ", context);
+    if (code)
+        snprintf(text, size, "%s%s: %s (%d)", where, what, pki_cuda_error_name(code), (int)code);
+    else
+        snprintf(text, size, "%s%s", where, what);
+}
+
+/* ---- what pk_get_gpu_counts answers, to callers of any version ---- */
+
+/* Outcomes first: begun is counted before any of them. */
+static void add_lane(pk_gpu_counts *c, const pki_cuda_lane *l)
+{
+    const pki_cuda_counters *o = &l->counters;
+    c->recorded += pki_load(&l->recorded);
+    c->lost += pki_load(&l->lost);
+    c->replayed += pki_load(&l->replayed);
+    c->sampled += pki_load(&l->sampled);
+    c->operations += pki_load(&l->operations);
+    c->refused += pki_load(&o->refused);
+    c->kept_out += pki_load(&o->kept_out);
+    c->dropped += pki_load_acquire(&o->dropped); /* these pair with the releases in cuda/span.c */
+    c->skipped += pki_load_acquire(&o->skipped);
+    uint64_t captured = pki_load_acquire(&o->captured);
+    c->captured += captured;
+    c->unbalanced += pki_load(&o->unbalanced);
+    c->stray_ends += pki_load(&o->stray_ends);
+    c->begun += pki_load(&o->begun) - captured;
+}
+
+/* What pk_get_gpu_counts answers, of the session so far. Under the drain lock. */
+static void pki_cuda_sum(pk_gpu_counts *c)
+{
+    uint64_t dropped = pki_load(&pki_cuda_refused_dropped);
+    uint64_t begun = pki_load(&pki_cuda_refused_begun);
+    *c = (pk_gpu_counts){.size = sizeof *c, .begun = begun, .dropped = dropped};
+    c->skipped = begun - dropped;
+    for (const pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next)
+        if (pki_cuda_lane_is_current(l))
+            add_lane(c, l);
+    for (pki_cuda_context *x = pki_cuda_contexts(); x; x = x->next) {
+        c->contexts += pki_load(&x->session) == pki_load(&pki_cuda_session);
+        c->pairs += pki_load(&x->pool.pairs);
+    }
+}
+
+/* ---- from what the events say to spans on a track ---- */
+
+#define TRACK_FIRST                                                                                \
+    (1u << 20) /* of the tracks of spans; kernels have their streams' ids, below                   \
+                */
+
+static uint64_t ns_of(const pki_cuda_lane *l, double device)
+{
+    double ns = pki_cuda_clock_ns(&l->context->anchors.clock, device);
+    return ns > 0 ? (uint64_t)llround(ns) : 0;
+}
+
+/* Where a device's time lies in the session's; not before what the lane has emitted already, which
+ * adds to the doubt. */
+static uint64_t session_time(pki_cuda_lane *l, double device, double *doubt)
+{
+    uint64_t ns = ns_of(l, device);
+    *doubt = pki_cuda_clock_doubt(&l->context->anchors.clock, device) +
+             pki_cuda_step_ns(l->context, device);
+    if (ns < l->last)
+        *doubt += (double)(l->last - ns);
+    l->last = PKI_MAX(l->last, ns);
+    return l->last;
+}
+
+static uint32_t track_of(pki_cuda_lane *l)
+{
+    char process[32], thread[96];
+    uint32_t device = l->context->device;
+    if (pki_load(&l->track) && l->track_session == pki_load(&pki_cuda_session))
+        return pki_load(&l->track);
+    l->track_session = pki_load(&pki_cuda_session);
+    snprintf(process, sizeof process, "GPU %u", device);
+    pki_cuda_lane_name(l, "spans", thread, sizeof thread);
+    const pki_track track = {pki_track_device_pid(device), TRACK_FIRST + l->number, process, thread,
+                             (uint32_t)l->stream_id * 2};
+    pki_store(&l->track, pki_track_add(&track));
+    return pki_load(&l->track);
+}
+
+static void begin(pki_cuda_lane *l, pki_cuda_read r)
+{
+    if (l->reading > PKI_CUDA_DEPTH) /* ends that nobody captured; see cuda/replay.h */
+        l->reading = 0;
+    l->read[l->reading++] = r;
+}
+
+void pki_cuda_emit_begin(pki_cuda_lane *l, uint32_t region, double device)
+{
+    pki_cuda_read r = {.region = region, .device = device};
+    r.start = session_time(l, device, &r.doubt);
+    begin(l, r);
+}
+
+static void pki_cuda_emit_begin_failed(pki_cuda_lane *l, uint32_t region)
+{
+    begin(l, (pki_cuda_read){region, true, NAN, 0, l->last});
+}
+
+static pki_cuda_read *innermost(pki_cuda_lane *l, uint32_t region)
+{
+    for (uint32_t i = l->reading; i > 0; i--)
+        if (l->read[i - 1].region == region)
+            return &l->read[i - 1];
+    return NULL;
+}
+
+/* Where the innermost begin of this region lies on the device's clock; NaN: it could not be read,
+ * or there is none. */
+static double pki_cuda_emit_begun(pki_cuda_lane *l, uint32_t region)
+{
+    const pki_cuda_read *r = innermost(l, region);
+    return r && !r->failed ? r->device : NAN;
+}
+
+static pki_cuda_read pop(pki_cuda_lane *l, uint32_t region)
+{
+    const pki_cuda_read *r = innermost(l, region);
+    pki_cuda_read found = r ? *r : (pki_cuda_read){region, true, NAN, 0, l->last};
+    if (r)
+        l->reading = (uint32_t)(r - l->read);
+    return found;
+}
+
+void pki_cuda_emit_cancel(pki_cuda_lane *l, uint32_t region)
+{
+    pop(l, region);
+}
+
+static uint64_t session_end(pki_cuda_lane *l, const pki_cuda_read *begun, double device)
+{
+    uint64_t ended = session_time(l, device, &l->doubt);
+    l->doubt = fmax(l->doubt, begun->doubt);
+    return ended;
+}
+
+void pki_cuda_emit_end(pki_cuda_lane *l, uint32_t region, double device)
+{
+    pki_cuda_read r = pop(l, region);
+    uint64_t ended = session_end(l, &r, device);
+    const pki_name *name = pki_name_at(region);
+    const pki_activity_arg doubt = {"uncertainty_ns", NULL, pki_cuda_lane_doubt_ns(l)};
+    pki_activity span = {
+        .kind = PKI_ACTIVITY_SPAN,
+        .name = name ? name->name : "?",
+        .name_length = name ? name->length : 1,
+        .start = r.start,
+        .end = ended,
+        .region = region,
+        .device = l->context->device,
+        .context = l->context->number,
+        .stream = (uint32_t)l->stream_id,
+        .stream_hidden = 1,
+        .args = &doubt,
+        .arg_count = 1,
+    };
+    if (!pki_activity_lock())
+        return;
+    span.track = track_of(l);
+    pki_activity_add(&span);
+    pki_activity_unlock();
+}
+
+void pki_cuda_emit_operation(pki_cuda_lane *l, uint32_t region, double device,
+                             pki_cuda_operation *op, bool replayed)
+{
+    pki_cuda_read r = pop(l, region);
+    uint64_t ended = session_end(l, &r, device);
+    if (pki_activity_lock()) {
+        pki_cuda_emit_parts(l, r.start, ended, op, replayed);
+        pki_activity_unlock();
+    }
+    if (!replayed)
+        pki_cuda_operation_complete(op);
+}
+
+/* ---- the asker's part ---- */
+
+static pki_cuda_mark mark_at(const pki_cuda_lane *l, uint64_t i)
+{
+    return l->marks[i % PKI_CUDA_MARKS];
+}
+
+static void harvest_pop(pki_cuda_lane *l)
+{
+    l->unready_ns = 0;
+    pki_store_release(&l->tail, l->tail + 1); /* pairs with the acquire in _has_room */
+}
+
+static void count_lost(pki_cuda_lane *l)
+{
+    pki_bump(&l->lost, 1);
+}
+
+static void release_pair(const pki_cuda_lane *l, pki_cuda_mark m)
+{
+    if (!l->exec && pki_cuda_mark_type_of(m) != PKI_CUDA_BEGIN)
+        pki_cuda_pair_release(&l->context->pool, pki_cuda_mark_pair(m));
+}
+
+static pki_cuda_operation *operation_of(const pki_cuda_lane *l, pki_cuda_mark m)
+{
+    if (l->exec)
+        return pki_cuda_exec_operation(l->exec, m);
+    return &pki_cuda_pair_at(&l->context->pool, pki_cuda_mark_pair(m))->operation;
+}
+
+/* Also of a context that is not there any more: what lies beside the events is. */
+static void drop_pair(const pki_cuda_lane *l, uint32_t pair, bool alive)
+{
+    if (alive)
+        pki_cuda_pair_release(&l->context->pool, pair);
+    else
+        pki_cuda_operation_abandon(&pki_cuda_pair_at(&l->context->pool, pair)->operation);
+}
+
+/* Nothing will be heard of what the mark ends. */
+static void drop(pki_cuda_lane *l, pki_cuda_mark m)
+{
+    pki_cuda_mark_type type = pki_cuda_mark_type_of(m);
+    if (type == PKI_CUDA_END)
+        count_lost(l);
+    if (type == PKI_CUDA_END && l->exec)
+        pki_cuda_replay_abandon(operation_of(l, m));
+    else if (type != PKI_CUDA_BEGIN && !l->exec)
+        pki_cuda_operation_abandon(operation_of(l, m));
+}
+
+/* ---- marks of a thread's stream ---- */
+
+static CUevent event_of(const pki_cuda_lane *l, pki_cuda_mark m)
+{
+    pki_cuda_pair *pair = pki_cuda_pair_at(&l->context->pool, pki_cuda_mark_pair(m));
+    return pki_cuda_mark_type_of(m) == PKI_CUDA_BEGIN ? pair->begin : pair->end;
+}
+
+/* The event of an end, from that of its begin: exact for long spans, too. */
+static CUresult end_time(pki_cuda_lane *l, pki_cuda_mark m, double *device)
+{
+    float ms = 0;
+    pki_cuda_pair *pair = pki_cuda_pair_at(&l->context->pool, pki_cuda_mark_pair(m));
+    double begun = pki_cuda_emit_begun(l, m.region);
+    if (isnan(begun))
+        return CUDA_ERROR_INVALID_HANDLE;
+    CUresult code = pki_cuda.event_elapsed(&ms, pair->begin, pair->end);
+    *device = begun + (double)ms * 1e6;
+    return code;
+}
+
+static void harvest_begin(pki_cuda_lane *l, pki_cuda_mark m, CUresult code, uint64_t seen)
+{
+    double device = 0;
+    code = code ? code : pki_cuda_event_time(l->context, event_of(l, m), &device);
+    if (code) {
+        pki_cuda_emit_begin_failed(l, m.region);
+    } else {
+        pki_cuda_anchors_learn(l->context, device, l->unready_ns, seen);
+        pki_cuda_emit_begin(l, m.region, device);
+    }
+    if (operation_of(l, m)->what)
+        pki_cuda_operation_begun(operation_of(l, m));
+}
+
+static void emit_end(pki_cuda_lane *l, pki_cuda_mark m, double device)
+{
+    pki_cuda_operation *op = operation_of(l, m);
+    if (op->what) {
+        pki_cuda_emit_operation(l, m.region, device, op, l->exec != NULL);
+        pki_bump(&l->operations, 1);
+    } else {
+        pki_cuda_emit_end(l, m.region, device);
+    }
+    pki_bump(&l->recorded, 1);
+}
+
+static void harvest_end(pki_cuda_lane *l, pki_cuda_mark m, CUresult code, uint64_t seen)
+{
+    double device = 0;
+    code = code ? code : end_time(l, m, &device);
+    if (code) {
+        pki_cuda_emit_cancel(l, m.region);
+        count_lost(l);
+        pki_cuda_note_reason(PKI_CUDA_CALL_FAILED, code, 0);
+    } else {
+        pki_cuda_anchors_learn(l->context, device, l->unready_ns, seen);
+        emit_end(l, m, device);
+    }
+    release_pair(l, m);
+}
+
+/* An operation without a second event is not timed, but done, unless NCCL refused it. */
+static void harvest_cancel(pki_cuda_lane *l, pki_cuda_mark m)
+{
+    pki_cuda_pair *pair = pki_cuda_pair_at(&l->context->pool, pki_cuda_mark_pair(m));
+    pki_cuda_emit_cancel(l, m.region);
+    if (pair->operation.what && !pair->refused)
+        pki_cuda_operation_complete(&pair->operation);
+    release_pair(l, m);
+}
+
+/* An answer that is neither yes nor not yet: is it the context, or this event? True: go on. */
+static bool survives(pki_cuda_lane *l, CUresult code)
+{
+    return code == CUDA_SUCCESS ||
+           (!pki_cuda_context_failed(l->context, code) && pki_cuda_context_alive(l->context));
+}
+
+/* seen: when it is known to have been reached; 0: not yet. False if it cannot be taken yet. */
+static bool harvest_mark(pki_cuda_lane *l, pki_cuda_mark m, uint64_t seen)
+{
+    CUresult code = CUDA_SUCCESS;
+    uint64_t asked = seen;
+    if (pki_cuda_mark_type_of(m) == PKI_CUDA_CANCEL) {
+        harvest_cancel(l, m);
+        return true;
+    }
+    if (!seen) {
+        asked = pki_monotonic_ns();
+        code = pki_cuda.event_query(event_of(l, m));
+        seen = pki_monotonic_ns();
+    }
+    if (code == CUDA_ERROR_NOT_READY)
+        l->unready_ns = asked;
+    if (code == CUDA_ERROR_NOT_READY || !survives(l, code))
+        return false;
+    if (pki_cuda_mark_type_of(m) == PKI_CUDA_BEGIN)
+        harvest_begin(l, m, code, seen);
+    else
+        harvest_end(l, m, code, seen);
+    return true;
+}
+
+/* Has the device passed the newest mark, and with it all? One question instead of one for each. */
+static bool all_reached(const pki_cuda_lane *l, uint64_t head)
+{
+    pki_cuda_mark m = mark_at(l, head - 1);
+    return pki_cuda_mark_type_of(m) != PKI_CUDA_CANCEL &&
+           pki_cuda.event_query(event_of(l, m)) == CUDA_SUCCESS;
+}
+
+static void harvest_stream(pki_cuda_lane *l, uint64_t head)
+{
+    uint64_t seen = head - l->tail > 1 && all_reached(l, head) ? pki_monotonic_ns() : 0;
+    while (l->tail < head && harvest_mark(l, mark_at(l, l->tail), seen))
+        harvest_pop(l);
+}
+
+/* ---- marks of a graph's replays ---- */
+
+/* Reached, and not at the time at which an earlier replay had reached it? */
+static bool is_fresh(pki_cuda_lane *l, pki_cuda_mark m, double *device)
+{
+    const pki_cuda_stamped *s = pki_cuda_exec_event(l->exec, m);
+    CUresult code = pki_cuda.event_query(s->event);
+    if (!code)
+        code = pki_cuda_event_time(l->context, s->event, device);
+    pki_cuda_context_failed(l->context, code);
+    return !code && !(fabs(*device - s->seen) < pki_cuda_same_ns(l->context, *device));
+}
+
+/* A replay that was announced and not launched has no times; the one behind it has. */
+static bool was_skipped(pki_cuda_lane *l, uint64_t head)
+{
+    double device;
+    uint64_t next = l->tail + l->exec->per_replay[l->branch];
+    return next < head && is_fresh(l, mark_at(l, next), &device);
+}
+
+static void drop_replay(pki_cuda_lane *l)
+{
+    for (uint32_t i = l->exec->per_replay[l->branch]; i > 0; i--) {
+        drop(l, mark_at(l, l->tail));
+        harvest_pop(l);
+    }
+    l->reading = 0;
+}
+
+static void harvest_replayed(pki_cuda_lane *l, pki_cuda_mark m, double device)
+{
+    pki_cuda_exec_event(l->exec, m)->seen = device;
+    if (pki_cuda_mark_type_of(m) == PKI_CUDA_BEGIN) {
+        pki_cuda_emit_begin(l, m.region, device);
+    } else {
+        emit_end(l, m, device);
+        pki_bump(&l->replayed, 1);
+    }
+    harvest_pop(l);
+}
+
+static void harvest_replays(pki_cuda_lane *l, uint64_t head)
+{
+    double device = 0;
+    while (l->tail < head) {
+        pki_cuda_mark m = mark_at(l, l->tail);
+        if (pki_cuda_mark_type_of(m) == PKI_CUDA_CANCEL) {
+            pki_cuda_emit_cancel(l, m.region);
+            harvest_pop(l);
+        } else if (is_fresh(l, m, &device)) {
+            harvest_replayed(l, m, device);
+        } else if (l->reading == 0 && was_skipped(l, head)) {
+            drop_replay(l);
+        } else {
+            return;
+        }
+    }
+}
+
+/* ---- all lanes ---- */
+
+/* Of a context that is not there any more. */
+static void discard(pki_cuda_lane *l, uint64_t head, bool alive)
+{
+    for (; l->tail < head; harvest_pop(l)) {
+        pki_cuda_mark m = mark_at(l, l->tail);
+        drop(l, m);
+        if (alive)
+            release_pair(l, m);
+    }
+    l->reading = 0;
+}
+
+/* The thread that had it has ended, or has another one for that stream: it is free once it is
+ * read. */
+static void recycle(pki_cuda_lane *l)
+{
+    bool alive = !pki_load(&l->context->dead);
+    for (uint32_t i = 0; i < l->depth; i++)
+        if (l->open[i].how == PKI_CUDA_RECORDED)
+            drop_pair(l, l->open[i].pair, alive);
+    if (pki_cuda_lane_is_current(l) && l->depth > 0)
+        pki_cuda_note_reason(PKI_CUDA_NO_END, CUDA_SUCCESS, 0);
+    l->depth = 0;
+    pki_store_release(&l->life, (uint32_t)PKI_CUDA_FREE); /* pairs with the acquire in find_free */
+}
+
+/* What a lane may yet emit began no earlier than this: it has just been asked, and what the device
+ * has not passed begins later than that; but for what has begun and not ended. */
+static uint64_t finalised_of(const pki_cuda_lane *l, uint64_t asked)
+{
+    return l->reading ? PKI_MIN(l->read[0].start, asked) : asked;
+}
+
+/* The clocks of host and device are tied together within much less. */
+#define DOUBT_NS 1000000u
+
+static void emit_finalised(uint64_t ns)
+{
+    if (ns <= DOUBT_NS)
+        return;
+    if (!pki_activity_lock())
+        return;
+    pki_activity_finalised(PKI_SOURCE_CUDA, ns - DOUBT_NS);
+    pki_activity_unlock();
+}
+
+static void begin_activities(void)
+{
+    static uint32_t begun; /* session */
+    if (begun == pki_load(&pki_cuda_session))
+        return;
+    begun = pki_load(&pki_cuda_session);
+    if (!pki_activity_lock())
+        return;
+    pki_activity_begins(PKI_SOURCE_CUDA, 0);
+    pki_activity_unlock();
+}
+
+/* No driver is in use: until then (ns of the session) no device has done anything. */
+static void pki_cuda_harvest_nothing(uint64_t until)
+{
+    begin_activities();
+    emit_finalised(until);
+}
+
+/* True if something is left. *finalised is lowered to what of it may begin. */
+static bool harvest_lane(pki_cuda_lane *l, uint64_t asked, uint64_t *finalised)
+{
+    uint64_t head = pki_load_acquire(&l->head); /* pairs with the release in _lane_mark */
+    if (l->tail == head) {
+        *finalised = PKI_MIN(*finalised, finalised_of(l, asked));
+        return false;
+    }
+    /* Once a round, and only where something is unread: cuda.h forbids calls on a context while it
+     * is destroyed, and a program that has synchronised and flushed meets none. */
+    if (l->context->waiting == 0)
+        pki_cuda_context_alive(l->context);
+    l->context->waiting += (head - l->tail + 1) / 2;
+    if (!(pki_cuda_context_use(l->context) && pki_cuda_anchors_update(l->context)) &&
+        !pki_load(&l->context->dead)) {
+        *finalised = 0; /* it has not been asked */
+        return !l->context->anchors.useless;
+    }
+    if (!pki_load(&l->context->dead) && l->exec)
+        harvest_replays(l, head);
+    else if (!pki_load(&l->context->dead))
+        harvest_stream(l, head);
+    if (pki_load(&l->context->dead))
+        discard(l, head, false);
+    *finalised = PKI_MIN(*finalised, finalised_of(l, asked));
+    return l->tail < head;
+}
+
+/* So that recording threads seldom have to make events themselves. */
+static void grow_ahead(void)
+{
+    for (pki_cuda_context *c = pki_cuda_contexts(); c; c = c->next) {
+        pki_store(&c->pool.tired, 0u);
+        if (!pki_load(&c->dead) && c->waiting > pki_load(&c->pool.pairs) / 2)
+            pki_cuda_context_failed(c, pki_cuda_pool_grow(&c->pool, c->handle));
+        c->waiting = 0;
+    }
+}
+
+/* All lanes of the session, once. True if something is left that may yet come. */
+static bool pki_cuda_harvest(void)
+{
+    bool left = false;
+    uint64_t asked = pki_activity_ns(pki_monotonic_ns()), finalised = asked;
+    CUstreamCaptureMode mode = pki_cuda_relax();
+    begin_activities();
+    for (pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next) {
+        /* Pairs with the releases in cuda/lane.c, and those of graphs. */
+        uint32_t life = pki_load_acquire(&l->life);
+        if (life == PKI_CUDA_FREE || life == PKI_CUDA_TAKEN)
+            continue;
+        bool more = pki_cuda_lane_is_current(l) && harvest_lane(l, asked, &finalised);
+        left |= more;
+        if (life == PKI_CUDA_LEFT && !more) {
+            discard(l, l->head, !pki_load(&l->context->dead));
+            recycle(l);
+        }
+    }
+    pki_cuda_sample();
+    pki_cuda_context_use_none();
+    emit_finalised(finalised);
+    grow_ahead();
+    pki_cuda_restore(mode);
+    return left;
+}
+
+/* Nothing more of this session will be read: what is left is lost. */
+static void pki_cuda_harvest_discard(void)
+{
+    for (pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next) {
+        uint32_t life = pki_load_acquire(&l->life);
+        if (life == PKI_CUDA_FREE || life == PKI_CUDA_TAKEN || !pki_cuda_lane_is_current(l))
+            continue;
+        uint64_t head = pki_load_acquire(&l->head); /* pairs with the release in _lane_mark */
+        if (l->tail < head)
+            pki_cuda_note_reason(PKI_CUDA_NOT_REACHED, CUDA_SUCCESS, 0);
+        discard(l, head, !pki_load(&l->context->dead));
+    }
+}
+
+/* ---- the backend ---- */
 
 #define STOP_WAITS_NS 100000000u
 #define STOP_LOOKS_NS 200000

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/harvest.h"
+#include "backend/cuda/cuda.h"
 #include "backend/cuda/replay.h"
 
 /* ---- spans that were captured into a graph, in the order of the capture ---- */
@@ -525,7 +525,7 @@ static pki_cuda_exec *exec_for(pki_cuda_graph *g, CUgraphExec handle, CUgraph gr
 static bool is_read(const pki_cuda_exec *x, const pki_cuda_set *set)
 {
     for (uint32_t b = 0; b < x->graph->branches; b++)
-        if (pki_load_acquire(&x->lanes[b]->tail) < set->until[b]) /* release: cuda/harvest.c */
+        if (pki_load_acquire(&x->lanes[b]->tail) < set->until[b]) /* release: cuda/cuda.c */
             return false;
     return true;
 }
@@ -565,7 +565,7 @@ static bool have_room(const pki_cuda_exec *x)
     for (uint32_t b = 0; b < x->graph->branches; b++) {
         const pki_cuda_lane *l = x->lanes[b];
         if (l->head - pki_load_acquire(&l->tail) + x->per_replay[b] > PKI_CUDA_MARKS)
-            return false; /* tail's release: cuda/harvest.c */
+            return false; /* tail's release: cuda/cuda.c */
     }
     return true;
 }

@@ -1,7 +1,7 @@
 /* lib/backend/cuda/graph.h - spans that are captured into a graph */
 #pragma once
 
-#include "backend/cuda/harvest.h"
+#include "backend/cuda/cuda.h"
 #include "backend/cuda/lane.h"
 
 /* ---- spans that were captured into a graph, in the order of the capture ---- */

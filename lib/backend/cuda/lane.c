@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "backend/cuda/harvest.h"
+#include "backend/cuda/cuda.h"
 
 /* ---- a context's pairs of events, handed out and given back without a lock ---- */
 
@@ -247,7 +247,7 @@ pki_cuda_lane *pki_cuda_lanes(void)
 static pki_cuda_lane *find_free(void)
 {
     for (pki_cuda_lane *l = first; l; l = l->next)
-        if (pki_load_acquire(&l->life) == PKI_CUDA_FREE) /* release: recycle in cuda/harvest.c */
+        if (pki_load_acquire(&l->life) == PKI_CUDA_FREE) /* release: recycle in cuda/cuda.c */
             return l;
     return NULL;
 }
@@ -403,7 +403,7 @@ static void release_lanes(void *pointer)
     for (uint32_t i = 0; i < BUCKETS; i++)
         for (pki_cuda_lane *l = t->buckets[i], *next; l; l = next) {
             next = l->in_thread;
-            pki_store_release(&l->life, (uint32_t)PKI_CUDA_LEFT); /* acquire: cuda/harvest.c */
+            pki_store_release(&l->life, (uint32_t)PKI_CUDA_LEFT); /* acquire: cuda/cuda.c */
         }
     self = NULL;
     void (*also)(void) = pki_load(&pki_cuda_at_thread_end);
@@ -476,7 +476,7 @@ static void pki_cuda_lane_forget(pki_cuda_lane *lane)
     if (*at)
         *at = lane->in_thread;
     self->last = NULL;
-    pki_store_release(&lane->life, (uint32_t)PKI_CUDA_LEFT); /* acquire: cuda/harvest.c */
+    pki_store_release(&lane->life, (uint32_t)PKI_CUDA_LEFT); /* acquire: cuda/cuda.c */
 }
 
 static bool is_same_stream(const pki_cuda_lane *l)

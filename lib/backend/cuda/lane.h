@@ -250,7 +250,7 @@ void pki_cuda_lane_enter(pki_cuda_lane *lane);
 /* Is there room for a begin now, and for the ends of all that is open then? */
 static inline bool pki_cuda_lane_has_room(const pki_cuda_lane *lane, uint32_t open)
 {
-    uint64_t tail = pki_load_acquire(&lane->tail); /* pairs with the release in cuda/harvest.c */
+    uint64_t tail = pki_load_acquire(&lane->tail); /* pairs with the release in cuda/cuda.c */
     return lane->head - tail + open + 2 <= PKI_CUDA_MARKS;
 }
 
@@ -266,7 +266,7 @@ static inline void pki_cuda_lane_mark(pki_cuda_lane *lane, pki_cuda_mark_type ty
     pki_cuda_mark *m = &lane->marks[lane->head % PKI_CUDA_MARKS];
     m->pair = pair | (uint32_t)type << PKI_CUDA_PAIR_BITS;
     m->region = region;
-    pki_store_release(&lane->head, lane->head + 1); /* pairs with the acquire in cuda/harvest.c */
+    pki_store_release(&lane->head, lane->head + 1); /* pairs with the acquire in cuda/cuda.c */
 }
 
 static inline uint32_t pki_cuda_mark_pair(pki_cuda_mark m)

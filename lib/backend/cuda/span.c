@@ -10,7 +10,7 @@
 
 #include "backend/cuda/graph.h"
 #include "backend/cuda/lane.h"
-#include "backend/cuda/harvest.h"
+#include "backend/cuda/cuda.h"
 #include "core/names.h"
 
 /* A span that is counted now and has no record. */

@@ -113,7 +113,4 @@ struct pki_device {
     uint64_t overhead_count, overhead;
 };
 
-/* device/steps.c: whether the figure has a value in this view, memory in use being known or not. */
-bool pki_device_has_figure(int view, int figure, double memory);
-
 /* device/steps.c: sums up what the items say about [from, to) in this view, and adds it. Sorted. */

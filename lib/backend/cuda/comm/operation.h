@@ -63,7 +63,6 @@ void pki_cuda_operation_abandon(pki_cuda_operation *o);
 /* What a replay does by this pattern: enqueued as it is launched, with the numbers that are the
  * oldest ones in flight as it is emitted, and those that are never heard of. */
 void pki_cuda_replay_enqueue(const pki_cuda_operation *pattern);
-pki_comm_payload pki_cuda_replay_payload(const pki_cuda_operation *pattern);
 void pki_cuda_replay_abandon(const pki_cuda_operation *pattern);
 
 void pki_cuda_operations_after_fork(void);

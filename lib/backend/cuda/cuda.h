@@ -1,4 +1,4 @@
-/* lib/backend/cuda/harvest.h - the collector's part: asks the events, and makes spans of them */
+/* lib/backend/cuda/cuda.h - the collector's part: asks the events, and makes spans of them */
 #pragma once
 
 #include <pk/gpu.h>
@@ -48,15 +48,6 @@ static inline bool pki_cuda_is_capture_reason(pki_cuda_reason reason)
 /* Remembers it, if nothing graver is remembered. Any thread. context: its number, or 0. */
 void pki_cuda_note_reason(pki_cuda_reason reason, CUresult code, uint32_t context);
 
-/* Nothing to say. Between sessions. */
-void pki_cuda_forget_reason(void);
-
-/* What is remembered, as a sentence. */
-void pki_cuda_reason_text(char *text, size_t size);
-
-/* What pk_get_gpu_counts answers, of the session so far. Under the drain lock. */
-void pki_cuda_sum(pk_gpu_counts *counts);
-
 /* ---- from what the events say to spans on a track ---- */
 
 /* Called by the asker, for the begins and ends of a lane in their order. What the map of the
@@ -75,18 +66,3 @@ void pki_cuda_emit_end(pki_cuda_lane *lane, uint32_t region, double device);
 /* The same for one that is an operation, which is complete then; of a replay, its pattern. */
 void pki_cuda_emit_operation(pki_cuda_lane *lane, uint32_t region, double device,
                              pki_cuda_operation *op, bool replayed);
-
-/* ---- the asker's part ---- */
-
-/* Asks about the oldest event of each lane and takes what the device has passed. Waits for nothing
- * but the driver. All by one thread at a time, without the drain lock, which it takes for what it
- * hands over. */
-
-/* All lanes of the session, once. True if something is left that may yet come. */
-bool pki_cuda_harvest(void);
-
-/* No driver is in use: until then (ns of the session) no device has done anything. */
-void pki_cuda_harvest_nothing(uint64_t until);
-
-/* Nothing more of this session will be read: what is left is lost. */
-void pki_cuda_harvest_discard(void);
