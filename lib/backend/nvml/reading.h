@@ -4,10 +4,30 @@
 #include <stdint.h>
 
 #include "backend/nvml/api.h"
-#include "backend/nvml/gpm.h"
+#include "measure/device/load.h"
 
+#define PKI_GPM_METRICS PKI_LOADS /* in the order of pki_load_metrics */
 #define PKI_NVML_READINGS 10
 #define PKI_NVML_VALUES PKI_GPM_METRICS /* of one reading, at most */
+
+/* What a device was busy with, by NVML's GPM: Hopper and later, without
+ * CUPTI and without a privilege.
+ *
+ * A device counts all the time; a sample is a copy of its counts, and two of them say what was in
+ * between. So reading k gives the means of the time since reading k - 1, and the first one gives
+ * none. The device renews its counts every 100 ms: a sample may be as old as that.
+ */
+typedef struct pki_nvml_gpm {
+    pki_nvml_sample_handle samples[2];
+    unsigned next; /* which one the next sample goes to */
+    bool asked, begun;
+    uint64_t at;                /* CLOCK_MONOTONIC, ns, of the last sample */
+    uint64_t since;             /* of the one before, which the values begin with */
+    uint64_t impossible;        /* values that cannot be, left out */
+    int codes[PKI_GPM_METRICS]; /* what NVML last said of each metric */
+} pki_nvml_gpm;
+
+void pki_nvml_gpm_close(const pki_nvml *nvml, pki_nvml_gpm *gpm);
 
 /* A device, and what its readings keep from one to the next. */
 typedef struct pki_nvml_source {
