@@ -336,22 +336,60 @@ static cell *cell_in(shard *s, uint32_t region)
     if (!c && make_far(s, region / PKI_ALLOC_NEAR - 1))
         c = pki_cell_of(s, region);
     if (c) {
-        shards_raise_to(&s->near, PKI_MIN(region + 1, PKI_ALLOC_NEAR));
+        if (!pki_load(&pki_sample_bytes)) /* then all come this way */
+            shards_raise_to(&s->near, PKI_MIN(region + 1, PKI_ALLOC_NEAR));
         shards_raise_to(&s->regions, region + 1);
     }
     errno = error;
     return c;
 }
 
-static void count_for_others(uint32_t region, int64_t allocated, int64_t freed)
+/* ---- what a block counts for, where some stand for all (next.h) ---- */
+
+#define SCALE 10 /* bits behind the point of cells' allocations and frees, then */
+
+typedef struct weight {
+    uint64_t blocks, bytes;
+} weight;
+
+/* 1 / (1 - exp(-x)) of x = bytes / mean, with 20 bits behind the point: the inverse of the chance
+ * that one of so many bytes is drawn, so that what is counted, times this, is what was asked for on
+ * average. By the series 1/x + 1/2 + x/12 - x^3/720 + x^5/30240 for x <= 1, and w(2x) =
+ * w(x)^2 / (2 w(x) - 1). */
+static uint64_t inverse_chance(uint64_t bytes, uint64_t mean)
+{
+    const uint64_t one = 1u << 20;
+    unsigned halvings = 0;
+    if (bytes / 16 >= mean)
+        return one;
+    for (; bytes > mean; halvings++)
+        mean *= 2;
+    uint64_t x = bytes * one / mean, cube = x * x / one * x / one;
+    uint64_t w =
+        mean * one / bytes + one / 2 + x / 12 - cube / 720 + cube * (x * x / one) / one / 30240;
+    for (; halvings; halvings--)
+        w = w * w / (2 * w - one);
+    return w;
+}
+
+static weight weight_of(uint64_t bytes)
+{
+    uint64_t mean = pki_load(&pki_sample_bytes);
+    if (!mean)
+        return (weight){1, bytes};
+    uint64_t each = inverse_chance(bytes + 1, mean);
+    return (weight){each >> (20 - SCALE), bytes > mean * 16 ? bytes : bytes * each >> 20};
+}
+
+static void count_for_others(uint32_t region, weight w, bool is_new)
 {
     shard *s = &pki_shard_of_others;
     cell *c = pki_cell_of(s, region);
-    bool is_new = allocated >= 0;
-    pki_fetch_add(is_new ? &c->allocations : &c->frees, 1);
-    pki_fetch_add(is_new ? &c->bytes : &c->freed, (uint64_t)(is_new ? allocated : freed));
-    pki_fetch_add(&c->unflushed, is_new ? allocated : -freed);
-    pki_fetch_add(&s->unflushed, is_new ? allocated : -freed);
+    int64_t by = is_new ? (int64_t)w.bytes : -(int64_t)w.bytes;
+    pki_fetch_add(is_new ? &c->allocations : &c->frees, w.blocks);
+    pki_fetch_add(is_new ? &c->bytes : &c->freed, w.bytes);
+    pki_fetch_add(&c->unflushed, by);
+    pki_fetch_add(&s->unflushed, by);
     shards_raise_to(&s->regions, region + 1);
     pki_living_flush_total(s);
     pki_living_flush_region(c, region);
@@ -359,19 +397,27 @@ static void count_for_others(uint32_t region, int64_t allocated, int64_t freed)
 
 bool pki_count_allocated_first(uint32_t region, uint64_t bytes)
 {
+    weight w = weight_of(bytes);
     cell *c = get() ? cell_in(pki_shard, region) : NULL;
-    if (c)
-        return pki_count_allocated_in(pki_shard, c, bytes);
-    count_for_others(region, (int64_t)bytes, 0);
+    if (c) {
+        pki_bump(&c->allocations, w.blocks);
+        pki_bump(&c->bytes, w.bytes);
+        return pki_count_in(pki_shard, c, (int64_t)w.bytes);
+    }
+    count_for_others(region, w, true);
     return false;
 }
 
 bool pki_count_freed_first(uint32_t region, uint64_t bytes)
 {
+    weight w = weight_of(bytes);
     cell *c = get() ? cell_in(pki_shard, region) : NULL;
-    if (c)
-        return pki_count_freed_in(pki_shard, c, bytes);
-    count_for_others(region, -1, (int64_t)bytes);
+    if (c) {
+        pki_bump(&c->frees, w.blocks);
+        pki_bump(&c->freed, w.bytes);
+        return pki_count_in(pki_shard, c, -(int64_t)w.bytes);
+    }
+    count_for_others(region, w, false);
     return false;
 }
 
@@ -433,6 +479,11 @@ static void attach_add(pki_alloc_sum *sum, const cell *c)
     sum->bytes += pki_load(&c->bytes);
 }
 
+static uint64_t rounded(uint64_t blocks)
+{
+    return pki_load(&pki_sample_bytes) ? (blocks + (1u << SCALE) / 2) >> SCALE : blocks;
+}
+
 static void read_sums(pki_alloc_sum *sums, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -445,6 +496,21 @@ static void read_sums(pki_alloc_sum *sums, uint32_t count)
                 attach_add(&sums[i], c);
         }
     }
+    for (uint32_t i = 0; i < count; i++) {
+        sums[i].allocations = rounded(sums[i].allocations);
+        sums[i].frees = rounded(sums[i].frees);
+    }
+}
+
+static uint64_t sampled(void)
+{
+    return pki_load(&pki_sample_bytes);
+}
+
+static void count_next(void)
+{
+    pki_sample_left = 0;
+    pki_sample_drawn = true;
 }
 
 static uint64_t within(void)
@@ -475,4 +541,6 @@ const pki_alloc_interface pk_alloc_interface_1 = {
     .within = within,
     .beneath = beneath,
     .missed = pki_large_missed,
+    .sampled = sampled,
+    .count_next = count_next,
 };

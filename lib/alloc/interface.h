@@ -5,6 +5,8 @@
  * links the other: libpk looks for the one symbol below when a session starts. The table grows at
  * its end, and `size` says how far it goes; another meaning is another symbol.
  *
+ * Blocks are all counted, or sampled (PK_ALLOC_SAMPLE_BYTES).
+ *
  * Bytes are those that were asked for. Blocks belong to the region that was the innermost one of
  * the thread that asked for them; 0: none was open. Regions are ids of libpk's names.
  */
@@ -42,4 +44,10 @@ typedef struct pki_alloc_interface {
     const char *(*beneath)(const char **why);
     /* Blocks that were not counted, since there was no room to write down what they are. */
     uint64_t (*missed)(void);
+    /* 0: all blocks are counted. Otherwise all figures above are estimates, without bias but for
+     * peaks, from one byte in so many: of B bytes the standard error is sqrt(B * this) at most, of
+     * n blocks of s bytes each sqrt(n * this / s). */
+    uint64_t (*sampled)(void);
+    /* The calling thread's next block is counted in any case; it stands for half of that. */
+    void (*count_next)(void);
 } pki_alloc_interface;

@@ -6,6 +6,7 @@
 #include <stdalign.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -147,7 +148,8 @@ void *pki_loaded_function(const char *name)
 next_allocator pki_next;
 int pki_next_state;
 size_t pki_next_below;
-bool pki_next_gave_all, pki_next_nests;
+int pki_next_gave;
+bool pki_next_nests;
 _Thread_local bool pki_next_within;
 
 static const char *file, *why;
@@ -167,7 +169,7 @@ void *pki_early_malloc(size_t bytes)
     size_t whole = sizeof(early_head) + ((bytes + 15) & ~(size_t)15);
     size_t at = bytes > PKI_EARLY_BYTES ? PKI_EARLY_BYTES
                                         : __atomic_fetch_add(&early_used, whole, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&pki_next_gave_all, false, __ATOMIC_SEQ_CST); /* see publish */
+    __atomic_store_n(&pki_next_gave, PKI_NEXT_GAVE_SOME, __ATOMIC_SEQ_CST); /* see publish */
     if (at > PKI_EARLY_BYTES - sizeof(early_head) || whole > PKI_EARLY_BYTES - at) {
         errno = ENOMEM;
         return NULL;
@@ -317,6 +319,40 @@ static void try_nesting(const next_allocator *n)
     trying = false;
 }
 
+/* ---- whether some blocks stand for all ---- */
+
+uint64_t pki_sample_bytes;
+uint8_t pki_sample_pages[PKI_SAMPLE_PAGES];
+_Thread_local uint64_t pki_sample_left;
+_Thread_local bool pki_sample_drawn;
+
+/* As libpk reads it, whose session refuses what is not understood. */
+static uint64_t read_sample_bytes(void)
+{
+    const char *text = secure_getenv("PK_ALLOC_SAMPLE_BYTES");
+    uint64_t n = 0;
+    for (; text && *text >= '0' && *text <= '9' && n <= PKI_SAMPLE_MOST; text++)
+        n = n * 10 + (uint64_t)(*text - '0');
+    if (!text || n > PKI_SAMPLE_MOST)
+        return 0;
+    unsigned shift = *text == 'K' ? 10 : *text == 'M' ? 20 : *text == 'G' ? 30 : 0;
+    bool whole = !text[shift != 0] && n <= PKI_SAMPLE_MOST >> shift;
+    return whole && n << shift >= PKI_SAMPLE_LEAST ? n << shift : 0;
+}
+
+static void start_counting(void)
+{
+    uint64_t sample = read_sample_bytes();
+    for (size_t i = 0; i < PKI_EARLY_BYTES; i += 4096) /* nobody may give these to the allocator */
+        pki_store(pki_sample_page(pki_early + i), UINT8_MAX);
+    pki_store(pki_sample_page(pki_early + PKI_EARLY_BYTES - 1), UINT8_MAX);
+    /* pairs with the acquire in who asks whether it is counted, and whether some stand for all */
+    pki_store_release(sample ? &pki_sample_bytes : &pki_next_below,
+                      sample ? sample : PKI_NEXT_BELOW);
+    if (sample)
+        __atomic_store_n(&pki_next_gave, PKI_NEXT_GAVE_SAMPLED, __ATOMIC_SEQ_CST);
+}
+
 /* ---- the search ---- */
 
 static void publish(const next_allocator *n, int state)
@@ -324,9 +360,11 @@ static void publish(const next_allocator *n, int state)
     pki_next = *n;
     pki_store_release(&pki_next_state, state); /* pairs with the acquire in pki_next_ready */
     /* a search on another thread can be given an early block before this or after it */
-    __atomic_store_n(&pki_next_gave_all, state == PKI_NEXT_COUNTED, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&pki_next_gave,
+                     state == PKI_NEXT_COUNTED ? PKI_NEXT_GAVE_ALL : PKI_NEXT_GAVE_SOME,
+                     __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&early_used, __ATOMIC_SEQ_CST))
-        __atomic_store_n(&pki_next_gave_all, false, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&pki_next_gave, PKI_NEXT_GAVE_SOME, __ATOMIC_SEQ_CST);
 }
 
 bool pki_next_find(void)
@@ -348,9 +386,8 @@ bool pki_next_find(void)
     publish(&n, state);
     if (state == PKI_NEXT_COUNTED)
         try_nesting(&n);
-    /* pairs with the acquire in who asks whether it is counted */
     if (state == PKI_NEXT_COUNTED && !pki_load(&pki_next_nests))
-        pki_store_release(&pki_next_below, PKI_NEXT_BELOW);
+        start_counting();
     errno = error;
     searching = false;
     return true;

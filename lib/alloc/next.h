@@ -53,8 +53,10 @@ extern bool pki_next_nests;
  * passed on as it is. So is what a handler allocates that strikes amid it. */
 extern _Thread_local bool pki_next_within;
 
-/* COUNTED, and no block is of pki_early_malloc. */
-extern bool pki_next_gave_all;
+/* What a free need not look at: whether the block is of pki_early_malloc, as there is none (ALL),
+ * or as its page says so (SAMPLED). */
+enum { PKI_NEXT_GAVE_SOME, PKI_NEXT_GAVE_ALL, PKI_NEXT_GAVE_SAMPLED };
+extern int pki_next_gave;
 
 /* What a block that was asked for with so many bytes can hold, by each 8 of them; 0: only the block
  * knows. Some allocators promise that it depends on the size alone, and asking them takes as long
@@ -95,6 +97,45 @@ static inline void pki_next_free(void *block, size_t usable)
         sized(block, usable, 0);
     else
         pki_next.free(block);
+}
+
+/* ---- PK_ALLOC_SAMPLE_BYTES: some blocks stand for all ---- */
+
+/* Of the program's bytes, in the order in which each thread asks for them, each is drawn with the
+ * same small chance, one in so many on average; who asks for a drawn one has its block counted,
+ * with a weight (counts.c), and nothing is known of the others. So what is common costs a
+ * comparison: how far it is to the thread's next drawn byte; and at a free, whether a counted block
+ * begins in the same page. A counted block is a large one, whatever its size (counts.h), so that no
+ * two of them begin in the same KiB. One byte more than asked for is drawn from: so blocks of none
+ * are seen.
+ *
+ * Not where the allocator calls us (pki_next_nests): there all are counted. */
+
+#define PKI_SAMPLE_LEAST 1024u
+#define PKI_SAMPLE_MOST (UINT64_C(1) << 33)
+
+extern uint64_t pki_sample_bytes; /* on average from one drawn byte to the next; 0: all blocks */
+/* Who asks for less has none; 0: not known, and as long as all are counted. */
+extern _Thread_local uint64_t pki_sample_left;
+extern _Thread_local bool pki_sample_drawn; /* that has been drawn for this thread */
+
+static inline bool pki_sample_skips(size_t size)
+{
+    uint64_t left = pki_sample_left;
+    if (size >= left)
+        return false;
+    pki_sample_left = left - size - 1;
+    return true;
+}
+
+/* Counted blocks by page, of 4 GiB of addresses; what lies beyond shares with these. One of 255
+ * stays. */
+#define PKI_SAMPLE_PAGES (1u << 20)
+extern uint8_t pki_sample_pages[PKI_SAMPLE_PAGES];
+
+static inline uint8_t *pki_sample_page(const void *block)
+{
+    return &pki_sample_pages[(uintptr_t)block >> 12 & (PKI_SAMPLE_PAGES - 1)];
 }
 
 /* Its file, and why nothing is counted; NULL otherwise. */

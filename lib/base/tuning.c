@@ -109,11 +109,31 @@ bool pki_tuning_of_environment(pki_tuning_key key, char *value, size_t size)
 
 /* But for those of the table. */
 static const char *const variables[] = {
-    "PK_BACKENDS",     "PK_CAPTURE",      "PK_CAPTURE_PATH", "PK_COSTS",         "PK_ENVIRONMENT",
-    "PK_GOODPUT_PATH", "PK_HANG_COMMAND", "PK_HANG_SECONDS", "PK_HISTORY_STEPS", "PK_JOB_PATH",
-    "PK_LOG",          "PK_LOG_LEVEL",    "PK_MEMORY_BYTES", "PK_METRICS_PATH",  "PK_OFF",
-    "PK_OVERHEAD_MAX", "PK_OVERRIDE",     "PK_RANK",         "PK_REPORT_PATH",   "PK_TRACE_PATH",
-    "PK_TUNING",       "PK_WARMUP_STEPS", "PK_WINDOWS_PATH", "PK_WORLD_SIZE",
+    "PK_ALLOC_SAMPLE_BYTES",
+    "PK_BACKENDS",
+    "PK_CAPTURE",
+    "PK_CAPTURE_PATH",
+    "PK_COSTS",
+    "PK_ENVIRONMENT",
+    "PK_GOODPUT_PATH",
+    "PK_HANG_COMMAND",
+    "PK_HANG_SECONDS",
+    "PK_HISTORY_STEPS",
+    "PK_JOB_PATH",
+    "PK_LOG",
+    "PK_LOG_LEVEL",
+    "PK_MEMORY_BYTES",
+    "PK_METRICS_PATH",
+    "PK_OFF",
+    "PK_OVERHEAD_MAX",
+    "PK_OVERRIDE",
+    "PK_RANK",
+    "PK_REPORT_PATH",
+    "PK_TRACE_PATH",
+    "PK_TUNING",
+    "PK_WARMUP_STEPS",
+    "PK_WINDOWS_PATH",
+    "PK_WORLD_SIZE",
 };
 
 bool pki_variable_is_known(const char *name, size_t length)

@@ -613,6 +613,7 @@ typedef struct pki_memory_summary {
     char *allocator;      /* beneath libpk_alloc; "": that is not there, or counts nothing... */
     char *uncounted;      /* ...for this reason */
     uint64_t live, peak, within; /* bytes allocated: at the end, at most; and how exact peaks are */
+    uint64_t sampled;            /* all of it estimated from one byte in so many; 0: it is not */
     uint64_t steady_steps;       /* of `steady` */
     size_t region_count;
     pki_memory_region *regions; /* by bytes at the peak, most first */

@@ -276,7 +276,7 @@ static const pki_member memory_members[] = {
     {OBJECT(pki_memory_summary, step_major, pki_dist_shape)},
     {OPTIONAL(pki_memory_summary, growth, growth)},
     PLAINS(pki_memory_summary, limit, used, limit_of, allocator, uncounted, live, peak, within,
-           steady_steps),
+           sampled, steady_steps),
     {ROWS("regions", pki_memory_summary, regions, region_count, memory_region), .lines = true},
 };
 const pki_shape pki_memory_shape = {SHAPE(pki_memory_summary, memory_members)};

@@ -179,7 +179,7 @@ static void steps_share_what_was_found_since_the_last_look(void **state)
     free(m.series);
     pki_memory_course_see_region(&c, 700, 5);
     pki_memory_course_see_region(&c, PKI_MEMORY_REGIONS, 5);
-    assert_int_equal(pki_memory_course_region(&c, 701).steps, 0);
+    assert_int_equal(pki_memory_course_region(&c, 701, 0).steps, 0);
     pki_memory_course_finish(&c);
 }
 

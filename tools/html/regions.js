@@ -545,7 +545,8 @@ function memoryFacts(memory) {
         ['Limit', memory.limit ? `${bytes(memory.limit)} (${memory.limit_of}), of which ${percent(memory.used / memory.limit)} were in use` : ''],
         ['Page faults', faults(memory.step_minor, memory.minor_faults)], ['From a disk', faults(memory.step_major, memory.major_faults)],
         ['libpk_alloc', memory.uncounted ? `counts ${memory.allocator ? 'not all' : 'nothing'}: ${memory.uncounted}` : ''],
-        ['Allocated', memory.allocator ? `${bytes(memory.live)} at the end, ${bytes(memory.peak)} at most (within ${bytes(memory.within)})` : '']]));
+        ['Allocated', memory.allocator ? `${bytes(memory.live)} at the end, ${bytes(memory.peak)} at most (within ${bytes(memory.within)})` : ''],
+        ['...estimated', memory.sampled ? `from one byte in ${bytes(memory.sampled)}` : '']]));
 }
 
 function memoryRegions(regions, title) {

@@ -118,11 +118,11 @@ pki_memory_sum pki_memory_course_sum(const pki_memory_course *c)
                             .major_faults = c->end.major - c->first.major};
 }
 
-pki_growth pki_memory_course_region(const pki_memory_course *c, uint32_t region)
+pki_growth pki_memory_course_region(const pki_memory_course *c, uint32_t region, double error)
 {
     if (region >= c->region_room)
         return (pki_growth){0};
-    return pki_growth_of(&c->regions[region], PKI_MEMORY_GROWTH_LEAST);
+    return pki_growth_of(&c->regions[region], PKI_MAX(PKI_MEMORY_GROWTH_LEAST, 4 * error));
 }
 
 int pki_memory_by_peak(const void *a, const void *b)

@@ -53,7 +53,8 @@ pki_memory_sum pki_memory_course_sum(const pki_memory_course *course);
 #define PKI_MEMORY_GROWTH_LEAST 262144.0    /* bytes, of a region */
 #define PKI_MEMORY_RESIDENT_LEAST 1048576.0 /* and of the process: pages come in bursts */
 
-pki_growth pki_memory_course_region(const pki_memory_course *course, uint32_t region);
+/* Where its bytes are estimates, with their standard error; 0: they are exact. */
+pki_growth pki_memory_course_region(const pki_memory_course *course, uint32_t region, double error);
 
 /* For qsort, of pki_memory_region: the largest at the peak first. */
 int pki_memory_by_peak(const void *a, const void *b);

@@ -314,6 +314,11 @@ static void pki_report_memory(const pki_summary *summary, const pki_report_optio
         return;
     pki_report_print(file, "allocated, from %s: %s live at the end, %s at most (within %s)",
                      m->allocator, BYTES(m->live), BYTES(m->peak), BYTES(m->within));
+    if (m->sampled)
+        pki_report_print(file,
+                         "estimated from one byte in %s: B bytes in 95 of 100 cases within"
+                         " 2 sqrt(B x %s)",
+                         BYTES(m->sampled), BYTES(m->sampled));
     put_memory_regions(m, options, file);
 }
 

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -395,6 +396,7 @@ static bool is_in_front(const pki_alloc_interface *alloc)
 {
     pki_alloc_sum before, after;
     alloc->sums(&before, 1);
+    alloc->count_next();
     void *volatile block = malloc(1);
     free(block);
     alloc->sums(&after, 1);
@@ -566,6 +568,12 @@ static double steady(uint32_t region, const pki_alloc_sum *now, uint64_t steps)
                                   : 0;
 }
 
+/* Of estimated bytes, at most (alloc/interface.h). */
+static double standard_error(uint64_t bytes)
+{
+    return sqrt((double)bytes * (double)m.alloc->sampled());
+}
+
 static bool fill_region(uint32_t id, const pki_alloc_sum *now, pki_memory_summary *out)
 {
     pki_alloc_sum before = at(&m.before, id);
@@ -578,8 +586,8 @@ static bool fill_region(uint32_t id, const pki_alloc_sum *now, pki_memory_summar
                              .freed = now->freed - before.freed,
                              .live = pki_saturating_sub(now->bytes, now->freed),
                              .at_peak = id < m.peak_count ? m.at_peak[id] : 0,
-                             .steady = steady(id, now, out->steady_steps),
-                             .growth = pki_memory_course_region(&m.course, id)};
+                             .steady = steady(id, now, out->steady_steps)};
+    r->growth = pki_memory_course_region(&m.course, id, standard_error(r->live));
     r->peak = PKI_MAX(m.alloc->peak(id), r->live);
     out->live += r->live;
     if (!r->allocations && !r->frees && !r->live) {
@@ -604,7 +612,8 @@ static bool fill_alloc(pki_memory_summary *out)
     if (done)
         qsort(out->regions, out->region_count, sizeof *out->regions, pki_memory_by_peak);
     out->peak = PKI_MAX(m.peak, out->live);
-    out->within = m.alloc->within();
+    out->sampled = m.alloc->sampled();
+    out->within = m.alloc->within() + (uint64_t)(2 * standard_error(out->peak));
     return done;
 }
 

@@ -434,8 +434,12 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     static const number steps = {
         "history_steps", "PK_HISTORY_STEPS", 1, PKI_HISTORY_STEPS_MOST, 0, false};
     static const number hang = {"hang_seconds", "PK_HANG_SECONDS", 1, 604800, 0, false};
+    /* libpk_alloc has read it long ago, and could say nothing */
+    static const number sample = {"", "PK_ALLOC_SAMPLE_BYTES", 1024, (uint64_t)1 << 33, 0, false};
+    uint64_t sampled;
     pk_status s = read_number(&memory, o->memory_bytes, &c->memory_bytes);
     s = s ? s : read_small(&warmup, o->warmup_steps, &c->warmup_steps);
+    s = s ? s : read_number(&sample, 0, &sampled);
     s = s ? s : read_small(&steps, o->history_steps, &c->history_steps);
     return s ? s : read_small(&hang, o->hang_seconds, &c->hang_seconds);
 }
