@@ -476,7 +476,7 @@ static int follow(const char *path, char *const arguments[], char *const environ
 {
     static char run[] = "run", end[] = "--";
     size_t words = count(arguments);
-    char *to[words + 4], *with[count(environment) + 16], again[PATH_MAX + 16];
+    char *to[words + 4], *with[count(environment) + 32], again[PATH_MAX + 16];
     snprintf(again, sizeof again, "PK_RUN_AGAIN=%s", path);
     gather(with, environment, again);
     to[0] = (char *)(uintptr_t)pki_attach.command;

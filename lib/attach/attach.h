@@ -2,7 +2,7 @@
  * perfkit: what its files share.
  *
  *     attach.c   the session: begun as the library is loaded, ended at exit
- *     place.c    names of places in the program
+ *     functions.c  functions of the program: their names; calls of those that have hooks
  *     itt.c      whom it listens to, each by its published interface; NVTX is libpk's
  *     kokkos.c
  *     ompt.c
@@ -18,33 +18,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "attach/variables.h"
+
 /* ---- attach.c ---- */
 
 /* What `pk run` has left in the environment: copies, each behind its "NAME=". */
 typedef struct pki_attached {
     const char *folder; /* NULL: it was not asked for */
     const char *preload, *command, *pid, *rank, *size, *listen, *mpi;
-    const char *trace, *children, *quiet, *gpu, *step;
+    const char *trace, *children, *quiet, *gpu, *step, *functions;
     char *preload_line; /* "LD_PRELOAD=...", as it was before; NULL: it was not set */
 } pki_attached;
 
 extern pki_attached pki_attach;
-
-/* Variables of `pk run`'s, with their members. */
-#define PKI_ATTACH_VARIABLES(X)                                                                    \
-    X("PK_RUN_FOLDER", folder)                                                                     \
-    X("PK_RUN_PRELOAD", preload)                                                                   \
-    X("PK_RUN_COMMAND", command)                                                                   \
-    X("PK_RUN_PID", pid)                                                                           \
-    X("PK_RUN_RANK", rank)                                                                         \
-    X("PK_RUN_SIZE", size)                                                                         \
-    X("PK_RUN_LISTEN", listen)                                                                     \
-    X("PK_RUN_MPI", mpi)                                                                           \
-    X("PK_RUN_TRACE", trace)                                                                       \
-    X("PK_RUN_CHILDREN", children)                                                                 \
-    X("PK_RUN_QUIET", quiet)                                                                       \
-    X("PK_RUN_GPU", gpu)                                                                           \
-    X("PK_RUN_STEP", step)
 
 /* Does the run listen to it: "ompt", "kokkos", ...? */
 bool pki_attach_listens(const char *whom);
@@ -53,7 +39,7 @@ bool pki_attach_listens(const char *whom);
  * from, or NULL. */
 void pki_attach_begin(pk_region *region, const void *site);
 
-/* ---- place.c ---- */
+/* ---- functions.c ---- */
 
 /* The function and how far behind its beginning, or the library; by the file's own table of symbols
  * where it has one. To be asked once for each place: it reads files. Answers `out`. */

@@ -25,6 +25,8 @@ BACKENDS = LAYER["backend"]
 BESIDE = ("comm/mpi", "comm/nccl", "attach")
 # What of lib/job is linked into one of them, by its header.
 LINKED = {"comm/mpi": "lib/job/window.h"}
+# What `pk run` tells libpk_attach.
+TOLD = "lib/attach/variables.h"
 TOOLS_SEE = ("base", "stats", "core", "measure", "out", "history", "bench", "job", "comm/model", "comm/figures")
 # lib/backend/none.h, which every NAME/none.c consists of, and the shim's, which any may need.
 COMMON = ("none", "shim")
@@ -69,6 +71,8 @@ def objection(path, target):
     if here == "examples" and there != "examples":
         return "an example knows what a user knows: <pk/...>"
     if here == "lib" and target == LINKED.get(layer):
+        return None
+    if here == "tools" and target == TOLD:
         return None
     if there == "lib" and its_layer in BESIDE:
         return None if layer == its_layer else f"lib/{its_layer} is a library of its own"

@@ -1,6 +1,6 @@
-"""run.py CASES PK PROGRAM STATIC LINKED LISTEN OMP - pk run: the program is what it is without it, and a report of it lies in the folder.
-PROGRAM is run_program; STATIC the same, linked with -static, or none; LINKED a program that is linked with perfkit; LISTEN
-is run_listen, OMP the source run_omp.c."""
+"""run.py CASES PK PROGRAM STATIC LINKED LISTEN OMP FUNCTIONS OWN - pk run: the program is what it is without it, and a report of it
+lies in the folder. PROGRAM is run_program; STATIC the same, linked with -static, or none; LINKED a program that is linked with
+perfkit; LISTEN is run_listen, OMP the source run_omp.c; FUNCTIONS and OWN are run_functions, without and with hooks of its own."""
 
 import json
 import os
@@ -13,7 +13,8 @@ import tempfile
 import unittest
 
 CASES = sys.argv[1].split(",")
-PK, PROGRAM, STATIC, LINKED, LISTEN, OMP = (os.path.abspath(word) if word != "none" else None for word in sys.argv[2:8])
+PK, PROGRAM, STATIC, LINKED, LISTEN, OMP, FUNCTIONS, OWN = (os.path.abspath(word) if word != "none" else None
+                                                            for word in sys.argv[2:10])
 
 
 class Run(unittest.TestCase):
@@ -296,6 +297,40 @@ class Listens(Run):
             self.assertEqual(report["steps"]["count"], count, wish)
             self.assertNotIn("steps found", done.stderr)
             self.assertNotIn("found_steps", report)
+
+
+class Functions(Run):
+    def calls(self, pattern, turns):
+        done = self.attached(FUNCTIONS, str(turns), options=["--functions", pattern])
+        self.assertEqual((done.returncode, done.stdout), (0, self.start(FUNCTIONS, str(turns)).stdout))
+        return {region["name"]: region["time"]["count"] for region in self.report()["regions"]}, done.stderr
+
+    def test_those_that_match(self):
+        found, said = self.calls("^(solve|mesh::grid::(relax|check))", 100)
+        self.assertEqual(found, {"solve(int)": 400, "mesh::grid::relax(int)": 101, "mesh::grid::check(int)": 100})
+        self.assertEqual(said.count("\n"), 1)
+
+    def test_by_what_the_linker_calls_it(self):
+        self.assertEqual(list(self.calls("^_ZN4mesh4grid5relaxEi$", 10)[0].items()), [("mesh::grid::relax(int)", 11)])
+
+    def test_they_make_steps(self):
+        self.calls("relax|check", 20000)
+        steps = self.report()["steps"]["count"]
+        self.assertGreater(steps, 19000)
+
+    def test_what_is_wrong(self):
+        found, said = self.calls("nowhere", 10)
+        self.assertEqual(found, {})
+        self.assertIn("no function that was compiled with -finstrument-functions has such a name", said)
+        self.assertIn("nothing here was compiled with", self.attached(PROGRAM, options=["--functions", "main"]).stderr)
+        self.assertIn("of its own", self.attached(OWN, options=["--functions", "solve"]).stderr)
+        done = self.attached(PROGRAM, options=["--functions", "("])
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--functions takes a regular expression", done.stderr)
+
+    def test_without(self):
+        self.attached(FUNCTIONS)
+        self.assertEqual(self.report()["regions"], [])
 
 
 if __name__ == "__main__":

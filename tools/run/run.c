@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
+#include <regex.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attach/variables.h"
 #include "base/process.h"
 #include "command.h"
 #include "out/file.h"
@@ -25,9 +27,8 @@
 
 /* ---- what is wanted ---- */
 
-/* lib/attach/attach.c reads the same variables; they are in no child's environment. */
 typedef struct run_wish {
-    const char *folder, *listen, *mpi, *pid, *step;
+    const char *folder, *listen, *mpi, *pid, *step, *functions;
     bool children, trace, quiet;
     char **program;
     operands none;
@@ -51,6 +52,19 @@ static bool take_mpi(void *wish, const option_given *given)
     return option_refuse(given, "openmpi, mpich or none");
 }
 
+static bool take_functions(void *wish, const option_given *given)
+{
+    run_wish *w = wish;
+    regex_t pattern;
+    if (!option_has_value(given))
+        return false;
+    if (regcomp(&pattern, given->text, REG_EXTENDED | REG_NOSUB) != 0)
+        return option_refuse(given, "a regular expression, POSIX's extended ones");
+    regfree(&pattern);
+    w->functions = given->text;
+    return true;
+}
+
 #define AT(member) offsetof(run_wish, member)
 static const option run_options[] = {
     {"-o", "FOLDER", "where what is recorded goes; PROGRAM.pk by default", PKI_OPTION_FOLDER,
@@ -63,6 +77,10 @@ static const option run_options[] = {
      "what begins a step, instead of what is found: a region's name (MPI_Allreduce, a range), or"
      " NAME:N, each Nth of them; \"none\": no steps",
      PKI_OPTION_WORD, option_text, AT(step), .needs = "a region's name"},
+    {"--functions", "REGEX",
+     "calls of functions with such names are regions, where the program was compiled with"
+     " -finstrument-functions",
+     PKI_OPTION_WORD, take_functions, 0, .needs = "a regular expression"},
     {"--mpi", "WHICH",
      "openmpi, mpich or none: for a program that loads its MPI while it runs, as Python does",
      PKI_OPTION_WORD, take_mpi, 0, .needs = "openmpi, mpich or none"},
@@ -294,6 +312,7 @@ static bool set_environment(const run_wish *w, const program *p, const char *fol
     put("PK_RUN_LISTEN", w->listen);
     put("PK_RUN_MPI", w->mpi);
     put("PK_RUN_STEP", w->step);
+    put("PK_RUN_FUNCTIONS", w->functions);
     put("PK_RUN_TRACE", w->trace ? "1" : NULL);
     put("PK_RUN_CHILDREN", w->children ? "1" : NULL);
     put("PK_RUN_QUIET", w->quiet ? "1" : NULL);
@@ -359,23 +378,22 @@ static int cannot(const char *name, int status)
  * file, or NULL: that is not so. The variables are none of the program's. */
 static const char *read_again(run_wish *w)
 {
-    static const char *const names[] = {
-        "PK_RUN_FOLDER", "PK_RUN_PRELOAD", "PK_RUN_COMMAND", "PK_RUN_PID",   "PK_RUN_RANK",
-        "PK_RUN_SIZE",   "PK_RUN_LISTEN",  "PK_RUN_MPI",     "PK_RUN_TRACE", "PK_RUN_CHILDREN",
-        "PK_RUN_QUIET",  "PK_RUN_GPU",     "PK_RUN_STEP",    "PK_RUN_AGAIN"};
     const char *again = getenv("PK_RUN_AGAIN");
     if (again)
         *w = (run_wish){.folder = getenv("PK_RUN_FOLDER"),
                         .listen = getenv("PK_RUN_LISTEN"),
                         .mpi = getenv("PK_RUN_MPI"),
                         .step = getenv("PK_RUN_STEP"),
+                        .functions = getenv("PK_RUN_FUNCTIONS"),
                         .pid = getenv("PK_RUN_PID"),
                         .trace = getenv("PK_RUN_TRACE") != NULL,
                         .children = getenv("PK_RUN_CHILDREN") != NULL,
                         .quiet = getenv("PK_RUN_QUIET") != NULL,
                         .program = w->program};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        unsetenv(names[i]);
+#define FORGET(name, member) unsetenv(name);
+    PKI_ATTACH_VARIABLES(FORGET)
+#undef FORGET
+    unsetenv("PK_RUN_AGAIN");
     return again;
 }
 
