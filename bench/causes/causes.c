@@ -1,5 +1,6 @@
-/* causes NAME MS --capture-folder DIR - steps of some 20 ms, one of which takes MS longer for the
- * reason NAME; `causes list` says which there are.
+/* causes NAME MS --capture-folder DIR [perf|proc|cgroups] - steps of some 20 ms, one of which takes
+ * MS longer for the reason NAME; `causes list` says which there are. The last word: of that the
+ * worker's kernel tells nothing.
  *
  * DIR gets what perfkit captures (NAME-FIRST.json). One line of JSON says what is true: how many
  * ms, by clocks of the program's own and beside the three steps before, and what a report on the
@@ -10,15 +11,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +40,7 @@ unsigned cause_more_samples;
 bool cause_other_kind;
 
 static const cause *made;
+static const char *without = "";
 
 /* ---- time ---- */
 
@@ -62,9 +70,11 @@ void cause_sleep(double ms)
 
 static _Thread_local int schedstat = -1; /* of this thread */
 
+static int proc = -1; /* for us alone, where the worker sees none */
+
 static void watch(void)
 {
-    schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    schedstat = openat(proc, "thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 }
 
 static double delay(void)
@@ -354,6 +364,40 @@ static void one_step(bool slow)
     pk_step(samples);
 }
 
+/* ---- a kernel that does not tell all of it ---- */
+
+/* As the profiles of container runtimes do. */
+static void forbid_perf(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    cause_need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                   prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0,
+               "a filter of calls");
+}
+
+static void hide(const char *folder)
+{
+    cause_need(unshare(CLONE_NEWNS) == 0 &&
+                   mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+                   mount("none", folder, "tmpfs", 0, "size=4k") == 0,
+               folder);
+}
+
+static void do_without(void)
+{
+    if (strcmp(without, "perf") == 0)
+        forbid_perf();
+    else if (strcmp(without, "proc") == 0)
+        hide("/proc");
+    else if (strcmp(without, "cgroups") == 0)
+        hide("/sys/fs/cgroup");
+}
+
 /* ---- the worker ---- */
 
 static void put_words(const char *key, const char *words)
@@ -396,6 +440,7 @@ static int work(void)
     pthread_t loader;
     if (made->join)
         made->join();
+    do_without();
     snprintf(wish, sizeof wish, "slow=1.5,floor:%.0f", cause_ms * 1e3 / 4);
     snprintf(path, sizeof path, "%s/%s-%%s.json", cause_folder, made->name);
     int size = made->place == PLACE_REDUCE ? 2 : 1;
@@ -499,13 +544,17 @@ int main(int argc, char **argv)
         find(NULL);
         return 0;
     }
-    made = argc == 5 && strcmp(argv[3], "--capture-folder") == 0 ? find(argv[1]) : NULL;
+    made =
+        argc >= 5 && argc <= 6 && strcmp(argv[3], "--capture-folder") == 0 ? find(argv[1]) : NULL;
     cause_ms = made ? strtod(argv[2], NULL) : 0;
     if (!made || !(cause_ms >= 1 && cause_ms <= 10000)) {
-        fprintf(stderr, "causes NAME MS --capture-folder DIR, or causes list\n");
+        fprintf(stderr,
+                "causes NAME MS --capture-folder DIR [perf|proc|cgroups], or causes list\n");
         return 2;
     }
     cause_folder = argv[4];
+    without = argc == 6 ? argv[5] : "";
+    proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     cause_both =
         mmap(NULL, sizeof *cause_both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (cause_both == MAP_FAILED || pipe(bell) != 0)

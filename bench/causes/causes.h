@@ -119,6 +119,7 @@ extern double cause_in_normalise; /* ms more in that function of the region's te
 /* Of this run alone, made in the group that this process is in, or at the top; version 1 or 2. */
 typedef struct cause_group {
     char path[512];
+    int folder; /* the same, open: who does not see it has it */
     bool second;
 } cause_group;
 

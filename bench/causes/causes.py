@@ -1,5 +1,5 @@
-"""causes.py PK PROGRAM [--runs N] [--only NAME,NAME] [--load | --quiet] [--ms MS] [--json OUT] [--keep FOLDER] - what
-captures say of steps that are slow for a known reason, beside the truth.
+"""causes.py PK PROGRAM [--runs N] [--only NAME,NAME] [--load | --quiet] [--without perf|proc|cgroups] [--ms MS]
+[--json OUT] [--keep FOLDER] - what captures say of steps that are slow for a known reason, beside the truth.
 
 PROGRAM NAME makes one slow step and measures what made it slow (causes.c). Each cause runs N times (10) on the machine as
 it is, and N times beside two busy processes of this script's (--load: these alone, --quiet: the others). The bar: the
@@ -8,6 +8,10 @@ program is accused for what came from outside in 1 % at most; causes add up to t
 missing is wrong; a region is accused that has a tenth of the excess or more. `--only priority,quota` says which; what
 this machine cannot make is skipped, with the reason. Of causes inside the program, what others took meanwhile, as the
 kernel says (delay_ms), is no wrong answer.
+
+--without: the kernel refuses perf_event_open, as container runtimes have it do; or there is no /proc; or no
+/sys/fs/cgroup (as root). UNKNOWN has what cannot be known then and the words that are no guess, which are right, too; NOBODY those of
+whom nobody can say who it was.
 
 --smoke instead: three cheap causes once, of which only what no clock decides is asked."""
 
@@ -22,16 +26,23 @@ import sys
 import tempfile
 
 RIGHT, WITHIN, WITHIN_MS, ACCUSED, ADDS_UP = 0.95, 0.10, 2, 0.01, 0.02
-SMOKE, SMOKE_MS = ("mutex", "dns", "function"), 60
+SMOKE, SMOKE_MS, SEEN_MS = ("mutex", "dns", "function"), 60, 250  # so long that it is looked at
+REFUSED = {"perf": "perf_event_open", "proc": "/proc"}
 MISSING = "no capture"
+NOT_WHAT = ("mutex", "cold-read", "fsync", "pipe", "socket", "dns", "reclaim", "terminal")
+UNKNOWN = {"": {}, "perf": {"page-faults": "compute", "trim": "compute"}, "cgroups": {},
+           "proc": {"page-faults": "compute", "trim": "compute", "loader-computes": "wait", "loader-waits": "wait",
+                    **{name: "wait" for name in NOT_WHAT}}}
+NOBODY = {"": (), "perf": ("function",), "cgroups": ("quota",),
+          "proc": ("priority", "quota", "openmp", "mutex", "loader-computes", "loader-waits", "function")}
 
 
 # ---- a run ----
 
-def make(program, name, ms, folder, **more):
+def make(program, name, ms, folder, *without, **more):
     """(truth, None), or (None, why it is skipped)."""
     environment = {"OMP_WAIT_POLICY": "passive", **os.environ, **more}
-    with subprocess.Popen([program, name, str(ms), "--capture-folder", folder], stdout=subprocess.PIPE, text=True,
+    with subprocess.Popen([program, name, str(ms), "--capture-folder", folder, *without], stdout=subprocess.PIPE, text=True,
                           env=environment) as running:
         try:
             said, _ = running.communicate(timeout=60 + ms / 10)
@@ -112,9 +123,11 @@ def run(options, name, number, load):
     """A record of a run, or None and why it is skipped."""
     folder = tempfile.mkdtemp(prefix="causes-")
     try:
-        truth, why = make(options.program, name, options.ms, folder)
+        truth, why = make(options.program, name, options.ms, folder, *([options.without] if options.without else []))
         if truth is None:
             return None, why
+        truth["expected"] += [UNKNOWN[options.without][name]] if name in UNKNOWN[options.without] else []
+        truth["who"] = "" if name in NOBODY[options.without] else truth["who"]
         beside = beside_of(options.pk, folder, truth["step"])
         if options.keep:
             kept = os.path.join(options.keep, f"{name}-{'load' if load else 'quiet'}-{number}")
@@ -193,21 +206,29 @@ def beside_load(options, names):
 
 # ---- what no clock decides ----
 
+def smoke_one(options, name, ms, *without):
+    folder = tempfile.mkdtemp(prefix="causes-")
+    try:
+        truth, why = make(options.program, name, ms, folder, *without, PK_CAPTURE="slow=1.5;steps=40", PK_OVERRIDE="1")
+        if truth is None:
+            print(f"{name}: skipped: {why}")
+            return
+        assert truth["cause"] == name and truth["expected"] and truth["region"], truth
+        said = [beside for path in glob.glob(os.path.join(folder, "*.json")) if (beside := report(options.pk, path).get("beside"))]
+        assert any(beside.get("took", 0) > 0 for beside in said), f"{name}: no capture that says why"
+        for beside in said:
+            judge(truth, beside)
+        for what in without:
+            assert any(REFUSED[what] in beside["untold"] for beside in said), f"{what}: nothing is said of it"
+    finally:
+        shutil.rmtree(folder)
+
+
 def smoke(options):
     for name in SMOKE:
-        folder = tempfile.mkdtemp(prefix="causes-")
-        try:
-            truth, why = make(options.program, name, SMOKE_MS, folder, PK_CAPTURE="slow=1.5;steps=40", PK_OVERRIDE="1")
-            if truth is None:
-                print(f"{name}: skipped: {why}")
-                continue
-            assert truth["cause"] == name and truth["expected"] and truth["region"], truth
-            captured = [report(options.pk, path) for path in glob.glob(os.path.join(folder, "*.json"))]
-            assert any(r.get("beside", {}).get("took", 0) > 0 for r in captured), f"{name}: no capture that says why"
-            for one in captured:
-                judge(truth, one.get("beside"))
-        finally:
-            shutil.rmtree(folder)
+        smoke_one(options, name, SMOKE_MS)
+    for what in REFUSED:
+        smoke_one(options, "dns", SEEN_MS, what)
 
 
 def main():
@@ -218,6 +239,7 @@ def main():
     parser.add_argument("--only")
     parser.add_argument("--load", action="store_true")
     parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--without", default="", choices=[w for w in UNKNOWN if w])
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--ms", type=float, default=200)
     parser.add_argument("--json", type=os.path.abspath)

@@ -49,7 +49,8 @@ static bool make_in(cause_group *g, const char *mount, const char *above, const 
     snprintf(g->path, sizeof g->path, "%s%.300s/pk-causes-%d", mount, above, (int)getpid());
     if (mkdir(g->path, 0755) != 0)
         return false;
-    if (has(g, name) && has(g, "cgroup.procs"))
+    g->folder = open(g->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (g->folder >= 0 && has(g, name) && has(g, "cgroup.procs"))
         return true;
     rmdir(g->path);
     errno = ENOENT;
@@ -80,9 +81,7 @@ void cause_group_make(cause_group *g, const char *controller, const char *first,
 
 static int open_in(const cause_group *g, const char *file, int how)
 {
-    char path[600];
-    snprintf(path, sizeof path, "%s/%s", g->path, file);
-    return open(path, how | O_CLOEXEC);
+    return openat(g->folder, file, how | O_CLOEXEC);
 }
 
 bool cause_group_write(const cause_group *g, const char *file, const char *text)

@@ -204,6 +204,7 @@ typedef struct pki_outside {
 #define PKI_OTHER_KIND "other-kind"
 #define PKI_COMPUTE "compute"
 #define PKI_LONGER "longer" /* it computed or waited: not known */
+#define PKI_LESS "less"     /* all that took less than usual, below 0 */
 #define PKI_BY_QUOTA "its cgroup's quota"
 #define PKI_BY_HOST "the host of this virtual machine"
 #define PKI_BY_OWN_THREADS "other threads of its own"
@@ -266,7 +267,8 @@ typedef struct pki_beside {
     bool same_kind; /* as pk_step_kind has announced them; else there were none, and it is others */
     size_t path_count, cause_count;
     pki_cause *causes;  /* those outside the program first, the dearest first */
-    double unexplained; /* of the difference, ns; below 0: something took less */
+    double unexplained; /* of the difference, ns */
+    char *untold;       /* sentences: what the kernel does not say, and why; "" */
     pki_unplaced unplaced;
     size_t io_count; /* 0: nothing is known of it */
     pki_io_beside *io;

@@ -677,7 +677,7 @@ static const pki_member unplaced_members[] = {PLAINS(pki_unplaced, ready, usual)
 static const pki_shape unplaced = {SHAPE(pki_unplaced, unplaced_members)};
 
 static const pki_member beside_members[] = {
-    PLAINS(pki_beside, took, step, usual, usual_step, usual_count, same_kind, unexplained),
+    PLAINS(pki_beside, took, step, usual, usual_step, usual_count, same_kind, unexplained, untold),
     {OPTIONAL(pki_beside, unplaced, unplaced)},
     {ROWS("causes", pki_beside, causes, cause_count, cause), .lines = true},
     {ROWS("io", pki_beside, io, io_count, io_beside), .optional = true},

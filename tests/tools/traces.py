@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import subprocess
 import tempfile
 import unittest
 
@@ -181,3 +182,34 @@ def capture(events, rows, **about):
         worst = max(rows, key=lambda row: row["duration_ns"])
         said |= {"slow_step": worst["step"], "slow_ns": worst["duration_ns"], "median_ns": 12_700_000}
     return trace(events, tail='\n],\n"perfkitCapture":' + json.dumps(said) + "}\n")
+
+
+class InStates(InFolder):
+    """Reports on captures of a slow step; pk is the command."""
+
+    pk = None
+
+    def file(self, text, name="capture.json"):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def report(self, *arguments, **more):
+        done = subprocess.run([self.pk, "report", *arguments], capture_output=True, timeout=300, check=False, text=True, **more)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def with_states(self, *states):
+        """Step 41 loads for 43 ms, and was off: (name, from and until in ns of it, more arguments)."""
+        events, rows = loop([2 * MS, 2 * MS, 2 * MS, 43 * MS])
+        for name, start, end, more in states:
+            args = json.dumps({"thread": PID} | more, separators=(",", ":"))
+            start += rows[3]["start_ns"]
+            events.append(f'{{"ph":"X","cat":"thread_state","name":"{name}","pid":{PID},"tid":1079000000,"ts":{us(start)},'
+                          f'"dur":{us(end + rows[3]["start_ns"] - start)},"args":{args}}}')
+        path = self.file(capture(events, rows))
+        beside = json.loads(self.report("--json", path))["beside"]
+        own = {row["path"]: row["self"] for row in beside["paths"] if not row["where"]}
+        self.assertEqual(sum(own.values()), beside["took"])
+        return own, beside, " ".join(self.report(path).split())

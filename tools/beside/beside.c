@@ -10,6 +10,7 @@
 #include "beside/causes.h"
 #include "beside/stacks.h"
 #include "memory.h"
+#include "out/chrome/events.h"
 #include "rebuild/rebuild.h"
 
 /* ---- which step, and beside which ---- */
@@ -248,9 +249,24 @@ static void files_fill(const slices *s, pki_beside *out)
 
 /* ---- what is known of a step's processor, and not of which of its regions ---- */
 
+/* Of a late step that has been accounted for at its end. */
+static const look_seen *account_of(const slices *s, const step_seen *step)
+{
+    for (size_t i = 0; i < s->look_count; i++) {
+        const look_seen *l = &s->looks[i];
+        bool its = l->start < step->end && l->end + NEAR >= step->end;
+        if (its && strcmp(l->what, PKI_STATE_TIME) == 0)
+            return l;
+    }
+    return NULL;
+}
+
 static uint64_t unplaced_in(const slices *s, const step_seen *step)
 {
     double sum = 0;
+    const look_seen *account = s->records ? NULL : account_of(s, step);
+    if (account)
+        return PKI_MIN(account->ready, step->end - step->start);
     for (size_t i = 0; i < s->state_count; i++) {
         const state_seen *at = &s->states[i];
         uint64_t from = PKI_MAX(at->start, step->start), until = PKI_MIN(at->end, step->end);

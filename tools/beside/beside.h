@@ -46,12 +46,12 @@ typedef struct state_seen {
  * (session/captures/looks.c). */
 typedef struct look_seen {
     uint64_t start, end;
-    uint64_t off, ran, ready; /* ns */
-    uint64_t count;           /* of what it is about */
-    bool waits;               /* it is about what it waits for */
-    bool first;               /* of all of its name */
-    bool brief;               /* made amid short waits */
-    uint32_t name;            /* of the states that it is about; SLICES_NO_NAME: there is none */
+    uint64_t off, ran, ready, kernel; /* ns */
+    uint64_t count;                   /* of what it is about */
+    bool waits;                       /* it is about what it waits for */
+    bool first;                       /* of all of its name */
+    bool brief;                       /* made amid short waits */
+    uint32_t name; /* of the states that it is about; SLICES_NO_NAME: there is none */
     char *what, *call, *object, *by, *by_region;
 } look_seen;
 
@@ -102,6 +102,7 @@ typedef struct slices {
     size_t reading_count, reading_room;
     files_reading *readings; /* at the ends of steps that are wanted */
     size_t state_count, state_room;
+    bool records; /* of switches: else there are accounts, and looks, and no more */
     symbols symbols;
     size_t sample_count, sample_room, frame_count, frame_room, file_room;
     sample_seen *samples;

@@ -85,6 +85,11 @@ static double more_of(const pki_path_row *r)
     return r ? (double)r->self - r->usual : 0;
 }
 
+static double waited_more(const pki_path_row *r)
+{
+    return (double)r->blocked - r->usual_blocked;
+}
+
 /* ---- outside the program ---- */
 
 static bool in_step(const sharing *s, const look_seen *l)
@@ -234,15 +239,25 @@ static double sum_of(const sharing *s, const char *what)
 /* Of what the kernel did for the program nothing is seen but what it counts: page faults, of which
  * there is one for each of these milliseconds at least; pages that it had to read back, each in a
  * tenth of one at least; and that tasks had to wait until it had taken back memory. */
-static void tell_kernel(const sharing *s, pki_cause *c, double samples)
+static void tell_kernel(const sharing *s, pki_cause *c, double ns)
 {
     double faults = sum_of(s, PKI_STATE_FAULTS), major = sum_of(s, PKI_STATE_MAJOR_FAULTS);
+    double ms = ns / 1e6;
     bool pressed = major > 0 && sum_of(s, PKI_STATE_PRESSURE) >= HAD * c->ns; /* the machine is */
-    bool memory = pressed || major >= READ_BACK * samples;
-    if (c->now > 0 || (!memory && faults < samples))
+    bool memory = pressed || major >= READ_BACK * ms;
+    if (c->now > 0 || ns < TOLD * c->ns || (!memory && faults < ms))
         return;
     set(&c->cause, memory ? PKI_WAITS_MEMORY : PKI_PAGE_FAULTS);
     c->now = memory ? major : faults;
+}
+
+/* By the clock's ticks, where there are no samples. */
+static double in_kernel(const sharing *s)
+{
+    for (size_t i = 0; i < s->in->look_count; i++)
+        if (strcmp(s->in->looks[i].what, PKI_STATE_TIME) == 0 && in_step(s, &s->in->looks[i]))
+            return (double)s->in->looks[i].kernel;
+    return 0;
 }
 
 /* What its samples are of more than usual ones are, where that is not by chance. */
@@ -250,6 +265,7 @@ static void tell_function(const sharing *s, pki_cause *c)
 {
     stacks_more more;
     bool any = stacks_dearest(s->in, c->region, BESIDE_USUAL_MOST, s->out->usual_count, &more);
+    tell_kernel(s, c, any ? more.kernel : in_kernel(s));
     if (!any || !more.certain || more.samples < SAMPLES_LEAST ||
         more.ns - more.usual < TOLD * c->ns)
         return;
@@ -259,13 +275,13 @@ static void tell_function(const sharing *s, pki_cause *c)
     c->sampled_usual = more.usual;
     c->samples = more.samples;
     c->usual_samples = more.usual_samples;
-    if (strcmp(c->function, PKI_SAMPLE_KERNEL) == 0)
-        tell_kernel(s, c, more.ns / 1e6);
 }
 
 static void share_worked(sharing *s, const pki_path_row *r, double worked, double items)
 {
-    double work = (double)r->self - (double)r->blocked, usual = r->usual - r->usual_blocked;
+    double unplaced = (more_of(r) - waited_more(r)) * (1 - s->placed);
+    double work = (double)r->self - (double)r->blocked - unplaced;
+    double usual = r->usual - r->usual_blocked;
     double calls = (double)r->calls;
     bool more_items = explains((double)s->step->items, items, work, usual);
     bool more_calls = explains(calls, r->usual_calls, work, usual) ||
@@ -277,11 +293,6 @@ static void share_worked(sharing *s, const pki_path_row *r, double worked, doubl
     if (more_items || more_calls)
         set(&c->object, more_calls ? "calls" : "items");
     tell_function(s, c);
-}
-
-static double waited_more(const pki_path_row *r)
-{
-    return (double)r->blocked - r->usual_blocked;
 }
 
 static void share_path(sharing *s, const pki_path_row *r, double items)
@@ -338,6 +349,7 @@ static void share_kind(sharing *s)
 {
     double ns = (double)s->out->took - s->out->usual;
     ns -= more_of(state_row(s->out, SLICES_READY)) + more_of(state_row(s->out, SLICES_STOPPED));
+    ns -= (double)s->out->unplaced.ready - s->out->unplaced.usual;
     for (size_t i = 0; i < s->out->path_count; i++)
         if (s->out->paths[i].where[0] == 0 && waited_more(&s->out->paths[i]) >= s->least)
             ns -= waited_more(&s->out->paths[i]);
@@ -379,31 +391,74 @@ static int dearest_first(const void *a, const void *b)
 {
     const pki_cause *x = a, *y = b;
     if (x->outside != y->outside)
-        return x->outside ? -1 : 1;
+        return x->outside ? -1 : 1; /* what is less is the last one */
     return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : strcmp(x->region, y->region);
 }
 
 /* Else what it did not compute is not known from what it did. */
-static bool is_known(const slices *in)
+static bool is_known(const sharing *s)
 {
-    bool known = in->sample_count > 0;
-    for (size_t i = 0; i < in->state_count && !known; i++)
-        known = in->states[i].off == in->states[i].end - in->states[i].start;
+    bool known = s->in->sample_count > 0 || s->in->records;
+    for (size_t i = 0; i < s->in->look_count && !known; i++)
+        known = strcmp(s->in->looks[i].what, PKI_STATE_TIME) == 0 && in_step(s, &s->in->looks[i]);
     return known;
+}
+
+/* What usual steps had longer, as far as causes are more than the difference. */
+static void share_less(sharing *s, double all)
+{
+    const pki_unplaced *u = &s->out->unplaced;
+    double rest = all, less = fmin((double)u->ready - u->usual, 0);
+    for (size_t i = 0; i < s->out->cause_count; i++)
+        rest -= s->out->causes[i].ns;
+    for (size_t i = 0; i < s->out->path_count; i++) {
+        const pki_path_row *r = &s->out->paths[i];
+        less += r->where[0] == 0 ? fmin(waited_more(r), 0) : 0;
+        less += r->where[0] == 0 ? fmin(more_of(r) - waited_more(r), 0) : 0;
+    }
+    if (fmax(rest, less) <= -s->least)
+        add(s, PKI_LESS, "", fmax(rest, less));
+}
+
+static const struct {
+    const char *source, *before, *behind;
+} refusals[] = {
+    {"perf_event_open", "The kernel gave no records of switches and no samples (perf_event_open: ",
+     "): how long the thread was off its processor is by its account, what it waited for by looks, "
+     "and in which functions it was is not known."},
+    {"/proc", "/proc cannot be read (",
+     "): what the thread waited for, and who had its processor, is not known."},
+    {"/sys/fs/cgroup", "/sys/fs/cgroup cannot be read (",
+     "): whether a quota kept the thread from a processor is not known."}};
+
+/* A sentence for each source that there was none of. */
+static void tell_untold(const slices *in, const step_seen *step, pki_beside *out)
+{
+    char text[1200] = "";
+    for (size_t k = 0; k < PKI_COUNT_OF(refusals); k++)
+        for (size_t i = 0; i < in->look_count; i++) {
+            const look_seen *l = &in->looks[i];
+            size_t n = strlen(text);
+            if (strcmp(l->what, PKI_STATE_UNTOLD) != 0 || l->start >= step->end ||
+                l->end <= step->start || strcmp(l->call, refusals[k].source) != 0)
+                continue;
+            snprintf(text + n, sizeof text - n, "%s%s%.100s%s", n ? " " : "", refusals[k].before,
+                     l->object, refusals[k].behind);
+            break;
+        }
+    out->untold = memory_copy(text);
 }
 
 void causes_fill(const slices *in, const step_seen *step, const waits *waited, pki_beside *out)
 {
     double all = (double)out->took - out->usual;
-    sharing s = {.in = in,
-                 .waits = waited,
-                 .out = out,
-                 .step = step,
-                 .least = fmax(LEAST * all, LEAST_NS),
-                 .known = is_known(in)};
+    sharing s = {
+        .in = in, .waits = waited, .out = out, .step = step, .least = fmax(LEAST * all, LEAST_NS)};
+    tell_untold(in, step, out);
     if (!out->usual_count || all <= 0)
         return;
     double items = usual_items(&s);
+    s.known = is_known(&s);
     s.other = is_of_another_kind(&s);
     s.placed = placed_share(&s);
     share_stopped(&s);
@@ -414,6 +469,7 @@ void causes_fill(const slices *in, const step_seen *step, const waits *waited, p
     if (s.other)
         share_kind(&s);
     join_alike(out);
+    share_less(&s, all);
     if (out->cause_count)
         qsort(out->causes, out->cause_count, sizeof *out->causes, dearest_first);
     out->unexplained = all;

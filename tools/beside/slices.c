@@ -24,6 +24,7 @@ static inline uint32_t slices_kind(const slices *s, uint32_t name)
 #define LOOKS_MOST 1024u /* of a late step there are some dozens */
 #define STATES_MOST (1u << 18)
 #define BRIEF_NEAR 1000000000u /* ns */
+#define BRIEF_MOST 5000000u    /* the time between two looks */
 #define NAMED_MOST 4096        /* tracks whose processes are looked for */
 
 /* ---- steps ---- */
@@ -197,9 +198,9 @@ static uint64_t amount_of(const event *e, const char *key)
 
 static bool is_of_waiting(const look_seen *l)
 {
-    static const char *const others[] = {PKI_STATE_NEIGHBOUR, PKI_STATE_QUOTA,
-                                         PKI_STATE_FAULTS,    PKI_STATE_MAJOR_FAULTS,
-                                         PKI_STATE_PRESSURE,  PKI_STATE_READY};
+    static const char *const others[] = {
+        PKI_STATE_NEIGHBOUR, PKI_STATE_QUOTA, PKI_STATE_FAULTS, PKI_STATE_MAJOR_FAULTS,
+        PKI_STATE_PRESSURE,  PKI_STATE_READY, PKI_STATE_TIME,   PKI_STATE_UNTOLD};
     for (size_t i = 0; i < PKI_COUNT_OF(others); i++)
         if (strcmp(l->what, others[i]) == 0)
             return false;
@@ -217,6 +218,7 @@ static void add_look(slices *s, const event *e)
                      .off = amount_of(e, "off_ns"),
                      .ran = amount_of(e, "ran_ns"),
                      .ready = amount_of(e, "ready_ns"),
+                     .kernel = amount_of(e, "kernel_ns"),
                      .count = amount_of(e, "count"),
                      .name = SLICES_NO_NAME,
                      .what = memory_copy(e->name),
@@ -327,7 +329,8 @@ static void name_blocked(slices *s, state_seen *state, look_seen *l)
 
 static bool is_brief(const slices *s, const state_seen *state)
 {
-    return state->off < state->end - state->start &&
+    uint64_t length = state->end - state->start;
+    return (state->off < length || length < BRIEF_MOST) &&
            strcmp(slices_name(s, state->name), SLICES_BLOCKED) == 0;
 }
 
@@ -346,6 +349,51 @@ static look_seen *nearest_brief(const slices *s, const state_seen *state)
         }
     }
     return found;
+}
+
+/* Of switches: an account does not say when. */
+static bool has_records(const slices *s)
+{
+    for (size_t i = 0; i < s->state_count; i++) {
+        const state_seen *at = &s->states[i];
+        const char *name = slices_name(s, at->name);
+        bool whole = at->off == at->end - at->start;
+        if (strcmp(name, SLICES_BLOCKED) == 0 || (whole && strcmp(name, SLICES_READY) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* Of what was seen the longer part before or behind each stop. */
+static void leave_stops(const slices *s, state_seen *seen)
+{
+    for (size_t i = 0; i < s->state_count; i++) {
+        const state_seen *at = &s->states[i];
+        if (strcmp(slices_name(s, at->name), SLICES_STOPPED) != 0 || at->start >= seen->end ||
+            at->end <= seen->start)
+            continue;
+        uint64_t before = at->start > seen->start ? at->start - seen->start : 0;
+        uint64_t behind = seen->end > at->end ? seen->end - at->end : 0;
+        seen->end = before >= behind ? seen->start + before : seen->end;
+        seen->start = before >= behind ? seen->start : seen->end - behind;
+    }
+    seen->off = PKI_MIN(seen->off, seen->end - seen->start);
+}
+
+/* Without records of it the thread was blocked for as long as its account says, behind each other
+ * where it was seen so. */
+static void add_seen(slices *s)
+{
+    uint32_t blocked = name_of_state(s, SLICES_BLOCKED);
+    for (size_t i = 0; i < s->look_count; i++) {
+        const look_seen *l = &s->looks[i];
+        state_seen seen = {l->start, l->end, l->off, blocked, false};
+        leave_stops(s, &seen);
+        if (!l->waits || !seen.off)
+            continue;
+        memory_fit(&s->states, &s->state_room, s->state_count + 1, sizeof *s->states);
+        s->states[s->state_count++] = seen;
+    }
 }
 
 /* Each by what was seen while it lasted. Of short waits few are seen, so those that nobody saw are
@@ -387,6 +435,9 @@ static void place_states(slices *s)
     size_t own = 0, known = s->count;
     while (own < known && s->all[own].track == SLICES_STEP_THREAD)
         own++;
+    s->records = has_records(s);
+    if (!s->records)
+        add_seen(s);
     name_states(s);
     for (size_t i = 0; i < s->state_count; i++) {
         state_seen at = s->states[i];

@@ -252,6 +252,8 @@ bool stacks_dearest(const slices *s, const char *path, uint32_t step, uint64_t u
 {
     pairs p = {0};
     uint32_t id = table_find(&s->sample_paths, path);
+    uint32_t kernel = table_find(&s->functions, PKI_SAMPLE_KERNEL);
+    double usual = usual_count ? (double)usual_count : 1;
     *out = (stacks_more){.function = "", .caller = ""};
     for (size_t i = 0; id != TABLE_NONE && i < s->sample_count; i++) {
         const sample_seen *at = &s->samples[i];
@@ -262,8 +264,10 @@ bool stacks_dearest(const slices *s, const char *path, uint32_t step, uint64_t u
         add(now ? &is->now : &is->usual, at->ns);
         out->samples += now;
         out->usual_samples += !now;
+        if (s->frames[at->first] == kernel)
+            out->kernel += now ? (double)at->ns : -(double)at->ns / usual;
     }
-    choose(s, &p, usual_count ? (double)usual_count : 1, out);
+    choose(s, &p, usual, out);
     free(p.all);
     return out->samples > 0;
 }

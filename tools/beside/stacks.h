@@ -8,6 +8,7 @@
 typedef struct stacks_more {
     const char *function, *caller; /* "": not known */
     double ns, usual;       /* of that function there: in the step, in a usual one, by samples */
+    double kernel;          /* ns more in the kernel, whoever called it */
     uint64_t samples;       /* of the path, in the step... */
     uint64_t usual_samples; /* ...and in all usual ones */
     bool certain;           /* beyond what chance does */

@@ -477,6 +477,8 @@ static void put_beside(const pki_summary *summary, const pki_report_options *opt
     print_kind(b, file);
     print_why(b, file);
     print_meanwhile(b, file);
+    if (b->untold && b->untold[0])
+        pki_report_print(file, "%s", b->untold);
     put_paths(b, true, options, file);
     put_paths(b, false, options, file);
 }

@@ -58,7 +58,9 @@ size_t pki_chrome_activity(const pki_chrome *chrome, char out[PKI_EVENT_BYTES],
 #define PKI_STATE_FAULTS "page faults"
 #define PKI_STATE_MAJOR_FAULTS "major page faults"
 #define PKI_STATE_PRESSURE "memory pressure"
-#define PKI_STATE_FILE "code file" /* that places of samples are in */
+#define PKI_STATE_TIME "processor time" /* by its account, of a late step */
+#define PKI_STATE_UNTOLD "not told"     /* what the kernel does not say, and why */
+#define PKI_STATE_FILE "code file"      /* that places of samples are in */
 #define PKI_SAMPLE_KERNEL "(kernel)"
 #define PKI_SAMPLE_ANYWHERE "(unknown)" /* in no file */
 #define PKI_WAITS_LOCK "lock"

@@ -31,7 +31,8 @@
  *
  * All of it is seen from outside of the thread, which does nothing for it. Kernels without
  * CONFIG_HAVE_ARCH_TRACEHOOK, and those that let nobody read these files, say nothing: then it is
- * not known what it waited for, only that it did.
+ * not known what it waited for, only that it did. How long it was off its processor, where there
+ * are no records of that (states.c), is what its account does not have from look to look.
  *
  * By the collector, without a lock; what was seen goes to the history in the next round. */
 
@@ -59,6 +60,12 @@ typedef struct consumer {
     char name[32];
 } consumer;
 
+/* What the kernel says of the thread, and when. */
+typedef struct account {
+    uint64_t at, running, ready; /* ns; at: 0: not known */
+    uint32_t of;
+} account;
+
 typedef struct scan {
     unsigned scans, count, next; /* next: where the kernel's list goes on, most likely */
     consumer of[CONSUMERS_MOST];
@@ -78,7 +85,13 @@ static struct {
     bool has_processor;
     unsigned looks, count;
     pki_wait all[SEEN_MOST];
-    uint64_t running; /* ns, of the thread, at the last look; 0: it was not asked */
+    account latest, before, inside; /* the last one; around the beginning of... */
+    uint64_t counted;               /* ...this step, ticks */
+    account begun, seen;       /* of the late step: as it began, and when it was seen to wait */
+    uint64_t began;            /* ns: the late step */
+    uint64_t ticks, in_kernel; /* at its first look, and since */
+    bool unreadable;           /* that was not told of it */
+    uint64_t running;          /* ns, of the thread, at the last look; 0: it was not asked */
     scan processes, threads;
     uint64_t scanned_first, scanned; /* 0: not at all */
     uint64_t scan_took;              /* ns, the last one */
@@ -186,18 +199,79 @@ static uint64_t who_had_most(char *name, size_t size)
     return PKI_MAX(own, other);
 }
 
-/* Without a processor for most of the time since the last look? A thread that gets none at all has
- * neither run nor, by its account, been ready: that is added up once it runs. */
-static void note_runnable(uint32_t tid, uint64_t now)
+static account account_of(uint32_t tid)
 {
     pki_thread_cpu cpu;
-    if (!pki_thread_cpu_read("", tid, false, &cpu))
+    bool known = pki_thread_cpu_read("", tid, false, &cpu);
+    return known ? (account){pki_monotonic_ns(), cpu.running, cpu.ready, tid} : (account){0};
+}
+
+/* ns between the two that it neither ran nor was ready. */
+static uint64_t off_between(const account *from, const account *to)
+{
+    uint64_t had =
+        pki_saturating_sub(to->running, from->running) + pki_saturating_sub(to->ready, from->ready);
+    bool same = from->at && to->at && from->of == to->of;
+    return same ? pki_saturating_sub(to->at - from->at, had) : 0;
+}
+
+/* Now and then, so that there is one soon before and behind the beginning of a step. */
+static void keep_account(uint64_t ticks)
+{
+    account now = account_of(pki_load(&x.tid));
+    if (x.counted != ticks) {
+        x.counted = ticks;
+        x.before = x.latest;
+        x.inside = now;
+    }
+    x.latest = now;
+}
+
+/* So long of the time between the two: it was off as long as can be, since usual steps are seldom
+ * so, and ready for its share; or all that is too long to have been in the rest. (What it is ready
+ * is in the account once it runs.) */
+static account part_of(const account *from, const account *to, uint64_t length)
+{
+    uint64_t all = PKI_MAX(pki_saturating_sub(to->at, from->at), 1), rest = all - length;
+    uint64_t off = PKI_MIN(off_between(from, to), length);
+    uint64_t ready = pki_saturating_sub(to->ready, from->ready);
+    double share = (double)ready * (double)length / (double)all;
+    uint64_t part = PKI_MIN((uint64_t)share, length - off);
+    part = PKI_MAX(part, pki_saturating_sub(ready, rest));
+    return (account){length, pki_saturating_sub(length, off + part), part, to->of};
+}
+
+static account account_at_begin(uint64_t began)
+{
+    account at = x.inside;
+    if (!x.before.at || x.before.of != at.of || began >= at.at || began <= x.before.at)
+        return at;
+    account part = part_of(&x.before, &at, at.at - began);
+    return (account){began, at.running - part.running, at.ready - part.ready, at.of};
+}
+
+/* The step after it began then; 0: not known. */
+static account account_at_end(uint64_t ended)
+{
+    account from = x.latest, now = account_of(x.of);
+    if (!now.at || ended <= from.at || ended >= now.at || from.of != now.of)
+        return now;
+    account part = part_of(&from, &now, ended - from.at);
+    return (account){ended, from.running + part.running, from.ready + part.ready, now.of};
+}
+
+/* Without a processor for most of the time since the last look? A thread that gets none at all has
+ * neither run nor, by its account, been ready: that is added up once it runs. */
+static void note_runnable(uint64_t now)
+{
+    uint64_t running = x.latest.running;
+    if (!x.latest.at)
         return;
-    uint64_t ran = x.running ? pki_saturating_sub(cpu.running, x.running) : now - x.last;
+    uint64_t ran = x.running ? pki_saturating_sub(running, x.running) : now - x.last;
     uint64_t waited = pki_saturating_sub(now - x.last, ran);
     bool short_of = waited >= (now - x.last) / 2 && waited;
     x.has_processor = x.running && !short_of;
-    x.running = cpu.running;
+    x.running = running;
     if (x.scanned)
         x.waited += waited;
     bool due = pki_saturating_sub(now, x.scanned) >= PKI_MAX(SCAN_LEAST, SCAN_SHARE * x.scan_took);
@@ -213,17 +287,39 @@ static bool is_alike(const pki_wait *a, const pki_wait *b)
            strcmp(a->holder, b->holder) == 0 && strcmp(a->region, b->region) == 0;
 }
 
+/* All that it was off since it was last seen to wait is of this wait. */
 static void note_blocked(const pki_session *s, uint32_t tid, uint64_t now)
 {
     pki_wait is;
+    account seen = x.latest;
     if (!pki_wait_see(s, tid, &is))
         return;
-    is.from = is.until = now;
+    is.off = off_between(&x.seen, &seen);
+    is.from = now - is.off;
+    is.until = now;
+    x.seen = seen;
     pki_wait *before = x.count ? &x.all[x.count - 1] : NULL;
-    if (before && is_alike(before, &is))
+    if (before && is_alike(before, &is)) {
         before->until = now;
-    else if (x.count < SEEN_MOST)
+        before->off += is.off;
+    } else if (x.count < SEEN_MOST)
         x.all[x.count++] = is;
+}
+
+/* Until the step ended the last wait went on. */
+static void end_account(const pki_session *s)
+{
+    const pki_clock_map *clock = &s->arena->header->clock;
+    uint64_t ticks = pki_load(&s->arena->header->live.step_ticks);
+    bool next = ticks && ticks != x.step;
+    account now = account_at_end(next ? clock->origin_ns + pki_clock_ns(clock, ticks) : 0);
+    pki_wait *last = x.count ? &x.all[x.count - 1] : NULL;
+    uint64_t off = off_between(&x.seen, &now);
+    if (last) {
+        last->off += off;
+        last->until += off;
+    }
+    x.seen = now;
 }
 
 /* ---- a late step ---- */
@@ -243,15 +339,18 @@ static bool look(const pki_session *s, uint64_t now)
     pki_thread_stat stat;
     if (!pki_thread_stat_read("/proc/self/task", x.of, &stat))
         return false;
+    x.latest = account_of(x.of);
     if (x.looks == 0) {
+        x.ticks = stat.in_kernel;
         memcpy(x.faults_before, stat.faults, sizeof stat.faults);
         x.pressure_before = read_pressure();
     }
+    x.in_kernel = stat.in_kernel - x.ticks;
     for (int i = 0; i < 2; i++)
         x.faults[i] = stat.faults[i] - x.faults_before[i];
     if (stat.state == 'R') {
         x.processor = stat.processor;
-        note_runnable(x.of, now);
+        note_runnable(now);
     } else {
         x.has_processor = false;
         x.running = 0;
@@ -269,8 +368,12 @@ static uint64_t next_look(uint64_t now)
     return now + PKI_MIN(PKI_MAX(pause, least), LOOK_MOST);
 }
 
-static void begin_late(uint64_t ticks, uint64_t now)
+static void begin_late(uint64_t ticks, uint64_t began, uint64_t now)
 {
+    if (x.counted != ticks)
+        keep_account(ticks);
+    x.began = began;
+    x.begun = x.seen = account_at_begin(began);
     x.step = ticks;
     x.first = x.last = now;
     x.of = pki_load(&x.tid);
@@ -280,11 +383,12 @@ static void begin_late(uint64_t ticks, uint64_t now)
 }
 
 /* Once more who had the processor, unless that takes long. */
-static void end_late(bool scans)
+static void end_late(const pki_session *s, bool scans)
 {
     if (scans && x.scanned && x.scan_took < SCAN_LEAST)
         scan_all();
     pki_stacks_late(0);
+    end_account(s);
     x.pressure = 1000 * pki_saturating_sub(read_pressure(), x.pressure_before);
     x.step = 0;
     x.ended = true;
@@ -296,6 +400,7 @@ static uint64_t give_up(uint64_t ticks)
     pki_stacks_late(0);
     x.step = 0;
     x.given_up = ticks;
+    x.unreadable = true;
     return 0;
 }
 
@@ -316,10 +421,10 @@ static uint64_t late_at(const pki_session *s, uint64_t ticks)
     return clock->origin_ns + pki_clock_ns(clock, ticks) + late_after;
 }
 
-static uint64_t look_again(const pki_session *s, uint64_t ticks, uint64_t now)
+static uint64_t look_again(const pki_session *s, uint64_t ticks, uint64_t late, uint64_t now)
 {
     if (!x.step)
-        begin_late(ticks, now);
+        begin_late(ticks, late - pki_load(&x.late_after), now);
     return look(s, now) ? next_look(now) : give_up(ticks);
 }
 
@@ -333,14 +438,16 @@ static uint64_t watch(pki_session *s, uint64_t slept, uint64_t due)
     bool over = x.step && x.step != ticks;
     uint64_t late = late_at(s, ticks);
     bool looks = late && now >= late && !x.ended && !over;
+    if (!looks && !over && late)
+        keep_account(ticks);
     if (!looks && !over) /* once one has ended, the round tells what is known of it */
         return !late || x.ended ? 0 : PKI_MAX(late, now + poll_ns(now));
     pki_io_works();
     uint64_t next = 0;
     if (over)
-        end_late(true);
+        end_late(s, true);
     else
-        next = look_again(s, ticks, now);
+        next = look_again(s, ticks, late, now);
     pki_io_rests();
     return next;
 }
@@ -368,8 +475,8 @@ static void tell(const pki_session *s, const char *name, uint64_t from, uint64_t
 
 static void tell_seen(const pki_session *s, const pki_wait *w)
 {
-    pki_activity_arg args[5] = {{"thread", NULL, x.of}};
-    size_t n = 1;
+    pki_activity_arg args[6] = {{"thread", NULL, x.of}, {"off_ns", NULL, (int64_t)w->off}};
+    size_t n = 2;
     const struct {
         const char *key, *text;
     } more[] = {
@@ -422,6 +529,44 @@ static void tell_amount(const pki_session *s, const char *name, const char *key,
         tell(s, name, x.first, x.last, args, PKI_COUNT_OF(args));
 }
 
+/* By its account: from the round before the step was late to where it ended. */
+static void tell_time(const pki_session *s)
+{
+    const account *from = &x.begun, *to = &x.seen;
+    uint64_t kernel = x.in_kernel * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+    pki_activity_arg args[] = {
+        {"thread", NULL, x.of},
+        {"ran_ns", NULL, (int64_t)pki_saturating_sub(to->running, from->running)},
+        {"ready_ns", NULL, (int64_t)pki_saturating_sub(to->ready, from->ready)},
+        {"kernel_ns", NULL, (int64_t)kernel}};
+    if (from->at && to->at && from->of == to->of)
+        tell(s, PKI_STATE_TIME, from->at, to->at, args, PKI_COUNT_OF(args));
+}
+
+static void tell_untold(const pki_session *s, const char *what, const char *why)
+{
+    pki_activity_arg args[] = {{"thread", NULL, x.of}, {"call", what, 0}, {"object", why, 0}};
+    tell(s, PKI_STATE_UNTOLD, x.first, x.last, args, PKI_COUNT_OF(args));
+}
+
+/* What was seen; of a step that is late still, the last wait goes on. */
+static void tell_waits(const pki_session *s)
+{
+    unsigned keep = x.step && x.count ? 1 : 0;
+    for (unsigned i = 0; i + keep < x.count; i++)
+        tell_seen(s, &x.all[i]);
+    if (keep)
+        x.all[0] = x.all[x.count - 1];
+    x.count = keep;
+}
+
+static void tell_unreadable(const pki_session *s)
+{
+    if (access("/proc/self/stat", R_OK) != 0)
+        tell_untold(s, "/proc", strerror(errno));
+    x.unreadable = false;
+}
+
 /* ---- the service ---- */
 
 /* As states.c: at pk_stop there is no collector. */
@@ -432,14 +577,19 @@ static void drain(pki_session *s)
         (collector && collector != (uint32_t)syscall(SYS_gettid)))
         return;
     if (x.step && x.step != pki_load(&s->arena->header->live.step_ticks))
-        end_late(false);
-    for (unsigned i = 0; i < x.count; i++)
-        tell_seen(s, &x.all[i]);
-    x.count = 0;
+        end_late(s, false);
+    tell_waits(s);
     tell_quota(s, x.ended);
+    keep_account(pki_load(&s->arena->header->live.step_ticks));
+    if (x.unreadable)
+        tell_unreadable(s);
     if (!x.ended)
         return;
     x.ended = false;
+    tell_time(s);
+    if (x.scanned && access("/sys/fs/cgroup/cgroup.controllers", F_OK) != 0 &&
+        access("/sys/fs/cgroup/cpu", F_OK) != 0)
+        tell_untold(s, "/sys/fs/cgroup", strerror(errno));
     tell_amount(s, PKI_STATE_FAULTS, "count", x.faults[0]);
     tell_amount(s, PKI_STATE_MAJOR_FAULTS, "count", x.faults[1]);
     tell_amount(s, PKI_STATE_PRESSURE, "off_ns", x.pressure);

@@ -85,6 +85,7 @@ typedef struct watched {
     uint64_t ready_told;     /* ns, in all: by records */
     uint64_t ready_sum;      /* by schedstat, at the last round... */
     uint64_t ready_before;   /* ...and at the one before */
+    uint64_t ran_sum, ran;   /* the same; between the two it ran so long */
     uint64_t looked;         /* ns; then. 0: not yet */
     interval brief;    /* waits that are no slices each: the first's start, the last's end... */
     uint64_t brief_ns; /* ...and how long they were together; 0: there are none */
@@ -110,7 +111,7 @@ static struct {
     watched threads[THREADS];
     unsigned count;
     uint64_t stolen;    /* ns, of all processors, that somebody's missing time is set against */
-    bool refused;       /* the kernel has no records for us, which is said */
+    int refused;        /* errno: the kernel has no records for us, which is said */
     uint64_t switches;  /* of all of them, away from a processor; any thread reads it */
     watched own;        /* the collector */
     nap sleeps[SLEEPS]; /* its last ones */
@@ -356,6 +357,29 @@ static void tell(const pki_session *s, const watched *w, unsigned cause, interva
     tell_of(s, w, cause, i, off, NULL);
 }
 
+/* Of a slow step: why there are no records of it. */
+static void tell_untold(const pki_session *s, const watched *w, uint64_t from, uint64_t until)
+{
+    char why[96] = "too many switches";
+    pki_track track = track_of(s, w);
+    if (!w->track || w->ring.page)
+        return;
+    if (x.refused)
+        snprintf(why, sizeof why, "%s", strerror(x.refused));
+    pki_activity_arg args[] = {
+        {"thread", NULL, w->tid}, {"call", "perf_event_open", 0}, {"object", why, 0}};
+    pki_activity a = {.kind = PKI_ACTIVITY_STATE,
+                      .track = w->track,
+                      .name = PKI_STATE_UNTOLD,
+                      .name_length = sizeof PKI_STATE_UNTOLD - 1,
+                      .start = pki_activity_ns(from),
+                      .end = pki_activity_ns(until),
+                      .device = PKI_NO_DEVICE,
+                      .args = args,
+                      .arg_count = PKI_COUNT_OF(args)};
+    pki_history_activity(s->history, &a, &track);
+}
+
 static void tell_brief(const pki_session *s, watched *w)
 {
     uint64_t length = w->brief.until - w->brief.from;
@@ -577,6 +601,12 @@ static void tell_stolen(const pki_session *s, watched *w, uint64_t now)
     pki_states_neighbour(PKI_BY_HOST, stolen);
 }
 
+/* Where nobody may read /proc, it is there until the kernel knows it no longer. */
+static bool is_gone(uint32_t tid)
+{
+    return syscall(SYS_tgkill, getpid(), tid, 0) != 0 && errno == ESRCH;
+}
+
 /* What the kernel says of it by now. */
 static void read_state(const pki_session *s, watched *w)
 {
@@ -586,12 +616,40 @@ static void read_state(const pki_session *s, watched *w)
     if (known && !w->looked)
         w->ready_told = w->ready_before = cpu.ready;
     w->ready_sum = known ? cpu.ready : w->ready_before;
-    w->gone = !known;
+    w->ran = known ? cpu.running - w->ran_sum : 0;
+    w->ran_sum = known ? cpu.running : w->ran_sum;
+    w->gone = !known && is_gone(w->tid);
     uint64_t now = pki_monotonic_ns();
     if (w->ring.page)
         read_records(s, w);
     if (known)
         find_missing(w, now, cpu.running);
+}
+
+/* Without records: the collector stood still, at first perhaps in its sleep, and in the round this
+ * thread has neither run nor waited for a processor so long that it had not. */
+static void tell_stops(const pki_session *s, const watched *w, uint64_t now, uint64_t ready)
+{
+    uint64_t rest = pki_saturating_sub(now - w->looked, w->ran + ready);
+    for (unsigned k = 0; k < PKI_MIN(x.stop_count, STOPS); k++) {
+        const stop *p = &x.stops[k];
+        uint64_t from = PKI_MAX(p->due, w->looked), length = pki_saturating_sub(p->at.until, from);
+        uint64_t asleep = pki_saturating_sub(from, PKI_MAX(p->at.from, w->looked));
+        if (length < STOP_LEAST || length < 2 * p->ready || rest < length / 5 * 4)
+            continue;
+        from -= PKI_MIN(asleep, pki_saturating_sub(rest, length)); /* the collector slept by then */
+        tell(s, w, STOPPED, (interval){from, p->at.until, false}, 0);
+    }
+}
+
+/* What it was ready is in its account only once it runs: it may be of the rounds before. */
+static void tell_account(const pki_session *s, const watched *w, uint64_t now, uint64_t ready)
+{
+    if (!w->looked)
+        return;
+    tell_stops(s, w, now, ready);
+    if (ready >= BLOCKED_LEAST)
+        tell(s, w, READY, (interval){PKI_MIN(w->looked, now - ready - 1), now, true}, ready);
 }
 
 static void tell_state(const pki_session *s, watched *w)
@@ -600,8 +658,8 @@ static void tell_state(const pki_session *s, watched *w)
     if (w->ring.page) {
         end_round(s, w);
         tell_stolen(s, w, now);
-    } else if (w->looked && ready >= BLOCKED_LEAST) {
-        tell(s, w, READY, (interval){w->looked, now, true}, ready);
+    } else {
+        tell_account(s, w, now, ready);
     }
     bound_records(w, now);
     w->looked = now;
@@ -659,7 +717,15 @@ static void note_stops(watched *own, uint64_t ready)
     own->off_count = 0;
 }
 
-/* Without records it is known how late it woke last. What it was ready for since is no stop. */
+/* Each begins in the nanosecond in which the one before it ended. */
+static void note_sleeps(const pki_session *s, watched *own)
+{
+    for (unsigned k = 0; k < PKI_MIN(x.slept, SLEEPS); k++)
+        if (x.sleeps[k].woke > own->looked)
+            keep_off(s, own, (interval){x.sleeps[k].from + 1, x.sleeps[k].woke, false});
+}
+
+/* Without records it is known how late it woke. What it was ready for since is no stop. */
 static void look_at_collector(const pki_session *s)
 {
     watched *own = &x.own;
@@ -676,8 +742,8 @@ static void look_at_collector(const pki_session *s)
     own->ready_sum = known ? cpu.ready : own->ready_sum;
     if (own->ring.page)
         read_records(s, own);
-    else if (x.slept)
-        keep_off(s, own, (interval){x.sleeps[(x.slept - 1) % SLEEPS].from, s->woke, false});
+    else
+        note_sleeps(s, own);
     note_stops(own, ready);
     bound_records(own, pki_monotonic_ns());
     own->looked = pki_monotonic_ns();
@@ -724,7 +790,7 @@ static void follow(pki_session *s, uint32_t tid)
     pki_track track = track_of(s, w);
     w->track = pki_track_unwritten(&track);
     if (!map_records(w) && !x.refused) {
-        x.refused = true;
+        x.refused = errno;
         pki_log(
             PK_LOG_INFO,
             "history: the kernel gives no records of switches (perf_event_open: %s): where in a "
@@ -739,6 +805,9 @@ static void follow(pki_session *s, uint32_t tid)
 void pki_states_step(pki_session *s, uint32_t tid, uint64_t from, uint64_t until, uint64_t longer)
 {
     follow(s, tid);
+    const watched *w = longer ? find(tid) : NULL;
+    if (w)
+        tell_untold(s, w, from, until);
     slow.steps++;
     slow.found += longer > 0;
     if (longer && slow.waiting < SLOW_MOST)

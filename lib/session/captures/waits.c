@@ -42,6 +42,7 @@ static bool parse_stat(char *text, pki_thread_stat *s)
     if (n != 8)
         return false;
     s->ticks = user + kernel;
+    s->in_kernel = kernel;
     s->faults[0] = minor;
     s->faults[1] = major;
     s->processor = processor;

@@ -8,7 +8,8 @@
 
 typedef struct pki_thread_stat {
     char state, name[32];
-    uint64_t ticks;     /* on a processor, in user mode and the kernel */
+    uint64_t ticks;     /* on a processor, in user mode and the kernel... */
+    uint64_t in_kernel; /* ...and in the kernel alone */
     uint64_t faults[2]; /* of pages, minor and major ones */
     uint32_t processor, threads;
     bool of_kernel; /* a thread of the kernel's */
@@ -20,6 +21,7 @@ bool pki_thread_stat_read(const char *folder, uint32_t id, pki_thread_stat *stat
 /* What a thread waited for, from its first to its last look alike. */
 typedef struct pki_wait {
     uint64_t from, until; /* ns, CLOCK_MONOTONIC */
+    uint64_t off;         /* ns of it, by the thread's account */
     const char *what;     /* a word of events.h */
     const char *call;
     char object[PKI_WAIT_TEXT]; /* a path, a peer; "" if it has no name */
