@@ -439,7 +439,9 @@ class JobPage(Measured, JobRoom, Pages):
         for cells, row in zip(page.ask(ROWS.format("#frontier")), frontier["increments"], strict=True):
             self.assertEqual(cells[:2] + cells[3:4], [row["stage"], time_text(row["time"] / frontier["steps"]), percent_text(row["time"] / frontier["exposed"])])
             if row["time"]:
-                self.assertEqual(cells[4:], [f"rank {row['rank']}", percent_text(row["of_rank"] / row["time"])])
+                cause = row.get("cause")
+                self.assertEqual(cells[4:], [f"for rank {cause['rank']}", f"in {cause['stage']}"] if cause else
+                                 [f"rank {row['rank']}", percent_text(row["of_rank"] / row["time"])])
         self.assertEqual(page.ask("[...document.querySelectorAll('#efficiency b')].map((b) => b.textContent)"),
                          [percent_text(efficiency[name]) for name in ("parallel", "load_balance", "communication", "serialisation", "transfer")])
         self.check_spreads(page, "#imbalance .card:nth-of-type(1)", job["stages"], "per_step")

@@ -96,7 +96,8 @@ function frontierSection(job, one) {
     if (!job.frontier) return;
     const { steps, exposed, increments } = job.frontier, most = Math.max(...increments.map((row) => row.time), 1);
     const rows = increments.map((row) => [[swatch(row.kind), row.stage], time(row.time / steps), [bar(row.time / most, row.kind)],
-        percent(row.time / exposed), row.time > 0 ? one.button(row.rank) : DASH, row.time > 0 ? percent(row.of_rank / row.time) : DASH]);
+        percent(row.time / exposed), ...row.cause ? [['for ', one.button(row.cause.rank)], `in ${row.cause.stage}`]
+            : [row.time > 0 ? one.button(row.rank) : DASH, row.time > 0 ? percent(row.of_rank / row.time) : DASH]]);
     section('frontier', 'What the steps wait for', 'What each stage adds to the job’s step beyond what some rank is at anyway, and the rank that adds most of it.',
         card(null, `The increments add up to the exposed step, ${time(exposed / steps)}.`,
             table(['Stage', 'Adds per step', ['', 'words'], 'Of the step', 'Most of it by', 'How much'], rows)));

@@ -281,6 +281,71 @@ void pki_job_waits_finish(pki_job_waits *w);
 /* Over all ranks; in *most the rank that has most of it. */
 double pki_job_wait_sum(const pki_job *j, const double *by_rank, int32_t *most);
 
+/* ---- the steps once more: who caused the waiting, and what if ---- */
+
+/* The ranks' stages are passed again in their order, block by block, on two times at once: as they
+ * were measured, and with something changed. Work takes as long as it did. A collective is left
+ * when all have come; who waits for messages goes on when the last partner that it has messages of
+ * (those of MPI, or who has to receive them) has begun to send them; the rest of what a wait took
+ * is transfer, and stays. Clocks are not compared: in a collective who is in it for the shortest
+ * time came last; a rank that waits for a message longer than any does in its better quarter has
+ * waited for its last partner, which tells when it came. Several collectives of a name in a step,
+ * each with another last rank, are one here: then what is saved is a lower bound.
+ *
+ * Of each rank is kept why it is behind: its work beyond the ranks' mean since all have met. Who
+ * waits is charged to what the one that is waited for has beyond it, which may be what that has
+ * waited for itself: so a wait that passes on an earlier one is charged to where it began (delay
+ * costs, as Scalasca has them: Boehme, Geimer, Wolf, Arnold: ICPP 2010). */
+
+#define PKI_JOB_CAUSES 16
+
+typedef struct pki_job_cause {
+    size_t rank, stage, loop;
+    double ns;     /* that others waited for it, of all of them... */
+    double direct; /* ...of that, without another rank between */
+} pki_job_cause;
+
+typedef struct pki_job_blame {
+    double waited, transfer; /* ns of all ranks */
+    size_t count;
+    pki_job_cause
+        causes[PKI_JOB_CAUSES]; /* dearest first; what is missing has none that is known */
+} pki_job_blame;
+
+typedef struct pki_job_blames {
+    const char *why_not;   /* NULL: known; else nothing else is there */
+    pki_job_blame *stages; /* of usual steps, by stage in which ranks waited */
+    pki_job_blame all;     /* of steps of all kinds */
+} pki_job_blames;
+
+bool pki_job_find_blames(pki_job_blames *to, const pki_job *j, const pki_job_exchange *e,
+                         const pki_job_waits *waits);
+void pki_job_blames_finish(pki_job_blames *b);
+
+/* NULL: most of it is transfer, or not known, as of what nobody waited in. */
+static inline const pki_job_cause *pki_job_main_cause(const pki_job_blame *b)
+{
+    return b->count && b->causes[0].ns > b->transfer / 2 ? &b->causes[0] : NULL;
+}
+
+typedef struct pki_job_cell_at {
+    size_t loop, block, stage, rank;
+    double part; /* of the block */
+    double ns;   /* of its work there, or of the transfer */
+} pki_job_cell_at;
+
+typedef struct pki_job_change {
+    double (*ns)(void *user, const pki_job_cell_at *at); /* how long it takes then */
+    void *user;
+} pki_job_change;
+
+/* saved: ns of the job. Only where blames are known. */
+bool pki_job_replay(const pki_job_change *change, const pki_job *j, const pki_job_exchange *e,
+                    const pki_job_waits *waits, double *saved);
+
+/* What a slow link takes longer than others, ns per step of its receiver; 0: it is not slow. */
+double pki_job_link_excess(const pki_job *j, const pki_job_link *l);
+
 /* ---- of how long single messages took, which links are slow ---- */
 
 typedef struct pki_job_transfer {

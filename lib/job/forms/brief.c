@@ -167,8 +167,12 @@ static void put_stages(const pki_job_findings *f, FILE *to)
         pki_brief_open(to, "stage");
         pki_brief_real(to, "share", i->time / all->exposed);
         pki_brief_int(to, "of_step_ns", i->time / PKI_MAX(all->steps, 1));
-        pki_brief_int(to, "rank", f->of->ranks[i->rank].rank);
-        pki_brief_real(to, "of_rank", i->of_rank / i->time);
+        const pki_job_cause *c = f->blames.stages ? pki_job_main_cause(&f->blames.stages[k]) : NULL;
+        pki_brief_int(to, c ? "for_rank" : "rank", f->of->ranks[c ? c->rank : i->rank].rank);
+        if (c)
+            pki_brief_text(to, "for", f->of->stages[c->stage].name);
+        else
+            pki_brief_real(to, "of_rank", i->of_rank / i->time);
         pki_brief_word(to, "kind", pki_kind_names[f->of->stages[k].kind]);
         pki_brief_text(to, "name", f->of->stages[k].name);
         pki_brief_close(to);

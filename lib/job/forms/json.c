@@ -191,6 +191,18 @@ static void put_pop(pki_json *j, const pki_job_pop *p)
 
 /* ---- stages and the frontier ---- */
 
+static void put_cause(pki_json *j, const char *key, const pki_job *of, const pki_job_cause *c)
+{
+    pki_json_open(j, key, '{');
+    pki_json_int(j, "rank", of->ranks[c->rank].rank);
+    pki_json_text(j, "stage", of->stages[c->stage].name);
+    pki_json_text(j, "kind", pki_kind_names[of->stages[c->stage].kind]);
+    pki_json_text(j, "step_kind", of->loops[c->loop].name);
+    pki_json_real(j, "time", c->ns);
+    pki_json_real(j, "direct", c->direct);
+    pki_json_close(j, '}');
+}
+
 static void put_increment(pki_json *j, const pki_job_findings *f, size_t k)
 {
     const pki_job_increment *i = &f->frontier.stages[k];
@@ -201,7 +213,54 @@ static void put_increment(pki_json *j, const pki_job_findings *f, size_t k)
     pki_json_real(j, "time", i->time);
     pki_json_int(j, "rank", f->of->ranks[i->rank].rank);
     pki_json_real(j, "of_rank", i->of_rank);
+    const pki_job_cause *c = f->blames.stages ? pki_job_main_cause(&f->blames.stages[k]) : NULL;
+    if (c)
+        put_cause(j, "cause", f->of, c);
     pki_json_close(j, '}');
+}
+
+static void put_causes(pki_json *j, const pki_job_findings *f)
+{
+    const pki_job_blame *b = &f->blames.all;
+    pki_json_row(j);
+    pki_json_open(j, "causes", '{');
+    if (f->blames.why_not)
+        pki_json_text(j, "not_known", f->blames.why_not);
+    pki_json_real(j, "waited", b->waited);
+    pki_json_open(j, "causes", '[');
+    for (size_t i = 0; i < b->count; i++)
+        put_cause(j, NULL, f->of, &b->causes[i]);
+    pki_json_close(j, ']');
+    pki_json_close(j, '}');
+}
+
+static void put_what_ifs(pki_json *j, const pki_job_findings *f)
+{
+    static const char *const sorts[] = {"rank", "host", "link", "stage"};
+    char text[200];
+    pki_json_row(j);
+    pki_json_open(j, "what_if", '[');
+    for (size_t i = 0; i < f->what_if_count; i++) {
+        const pki_job_what_if *w = &f->what_ifs[i];
+        pki_job_describe_what_if(f->of, w, text, sizeof text);
+        pki_json_open(j, NULL, '{');
+        pki_json_text(j, "of", sorts[w->sort]);
+        pki_json_text(j, "text", text);
+        if (w->sort == PKI_JOB_IF_RANK)
+            pki_json_int(j, "rank", f->of->ranks[w->late->rank].rank);
+        if (w->sort == PKI_JOB_IF_HOST)
+            pki_json_text(j, "host", f->of->hosts.texts[w->late->host_at]);
+        if (w->sort == PKI_JOB_IF_LINK) {
+            pki_json_int(j, "from", f->of->ranks[w->link->from].rank);
+            pki_json_int(j, "to", f->of->ranks[w->link->to].rank);
+        }
+        if (w->sort == PKI_JOB_IF_STAGE)
+            pki_json_text(j, "stage", f->of->stages[w->stage].name);
+        pki_json_real(j, "share", w->share);
+        pki_json_real(j, "saved", w->saved);
+        pki_json_close(j, '}');
+    }
+    pki_json_close(j, ']');
 }
 
 static void put_frontier(pki_json *j, const pki_job_findings *f)
@@ -534,6 +593,8 @@ bool pki_job_json_members(pki_json *j, const pki_job_findings *f, const pki_job_
     bool ok = put_verdicts(j, f, most->rows);
     put_pop(j, &f->pop);
     put_frontier(j, f);
+    put_causes(j, f);
+    put_what_ifs(j, f);
     put_stages(j, f->of, most->loops);
     put_regions(j, f->of, most->rows);
     put_comms(j, &f->links, most->rows);

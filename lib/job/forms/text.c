@@ -133,10 +133,40 @@ static pki_column stages_beside(const pki_job *j, size_t at)
     return pki_column_near(j->stages, j->stage_count, sizeof *j->stages, at, stage_name);
 }
 
+static void put_cause(const pki_job *j, const pki_job_cause *c, const char *before, FILE *to)
+{
+    fputs(before, to);
+    pki_put_text(to, j->stages[c->stage].name);
+    fprintf(to, " (%s)", pki_kind_names[j->stages[c->stage].kind]);
+    if (*j->loops[c->loop].name) {
+        fputs(", in steps of ", to);
+        pki_put_text(to, j->loops[c->loop].name);
+    }
+}
+
+/* Of a stage in which ranks wait: whom for; else who has most of it. */
+static void put_who(const pki_job_findings *f, size_t k, FILE *to)
+{
+    pki_job_increment i = f->frontier.stages[k];
+    const pki_job_blame *b = f->blames.stages ? &f->blames.stages[k] : NULL;
+    const pki_job_cause *c = b ? pki_job_main_cause(b) : NULL;
+    char rank[16];
+    if (c)
+        i = (pki_job_increment){b->waited + b->transfer, c->rank, c->ns};
+    if (b && !c && f->of->stages[k].waits && b->transfer > 0) {
+        fputs("      -         transfer\n", to);
+        return;
+    }
+    pki_put_cell(to, pki_job_text_rank(rank, f->of->ranks[i.rank].rank), 6);
+    pki_put_cell(to, SHARE(i.of_rank / i.time), 7);
+    if (c)
+        put_cause(f->of, c, "  for ", to);
+    fputc('\n', to);
+}
+
 static void put_increment(const pki_job_findings *f, size_t k, FILE *to)
 {
     const pki_job_increment *i = &f->frontier.stages[k];
-    char rank[16];
     double steps = PKI_MAX(f->frontier.steps, 1);
     if (i->time <= 0)
         return;
@@ -145,9 +175,7 @@ static void put_increment(const pki_job_findings *f, size_t k, FILE *to)
     pki_put_cell(to, pki_kind_names[f->of->stages[k].kind], 9);
     pki_put_cell(to, TIME(i->time / steps), 8);
     pki_put_cell(to, SHARE(i->time / f->frontier.exposed), 7);
-    pki_put_cell(to, pki_job_text_rank(rank, f->of->ranks[i->rank].rank), 6);
-    pki_put_cell(to, SHARE(i->of_rank / i->time), 7);
-    fputc('\n', to);
+    put_who(f, k, to);
 }
 
 static void put_frontier(const pki_job_findings *f, FILE *to)
@@ -155,10 +183,53 @@ static void put_frontier(const pki_job_findings *f, FILE *to)
     if (!f->frontier.stages || f->frontier.exposed <= 0)
         return;
     title(to, "What the job's steps wait for, stage by stage: F(k) - F(k-1), where F(k) is the\n"
-              "maximum over ranks of the time up to stage k; all of them add up to the step");
+              "maximum over ranks of the time up to stage k; all of them add up to the step.\n"
+              "Where ranks wait, whom for, and in which stage that is behind");
     fputs("  stage                            kind  of step    share  rank   of it\n", to);
     for (size_t k = 0; k < f->of->stage_count; k++)
         put_increment(f, k, to);
+}
+
+/* ---- who caused the waiting, and what if ---- */
+
+#define CAUSES 6
+
+static void put_causes(const pki_job_findings *f, FILE *to)
+{
+    const pki_job_blame *b = &f->blames.all;
+    char rank[16];
+    if (!b->count || b->causes[0].ns < PKI_JOB_IF_LEAST * f->frontier.exposed)
+        return;
+    title(to, "Who caused the waiting of others (also what was passed on by ranks between)");
+    fputs("  rank  of waiting  per step  passed on  in\n", to);
+    for (size_t i = 0; i < PKI_MIN(b->count, CAUSES); i++) {
+        const pki_job_cause *c = &b->causes[i];
+        pki_put_cell(to, pki_job_text_rank(rank, f->of->ranks[c->rank].rank), 5);
+        pki_put_cell(to, SHARE(c->ns / b->waited), 11);
+        pki_put_cell(to, TIME(c->ns / PKI_MAX(f->frontier.steps, 1)), 9);
+        pki_put_cell(to, SHARE(1 - c->direct / c->ns), 10);
+        put_cause(f->of, c, "  ", to);
+        fputc('\n', to);
+    }
+}
+
+static void put_what_ifs(const pki_job_findings *f, FILE *to)
+{
+    bool any = false;
+    char text[200];
+    for (size_t i = 0; i < f->what_if_count; i++) {
+        const pki_job_what_if *w = &f->what_ifs[i];
+        if (w->share < PKI_JOB_IF_LEAST)
+            continue;
+        if (!any)
+            title(to, "What if: the steps replayed");
+        any = true;
+        pki_job_describe_what_if(f->of, w, text, sizeof text);
+        fprintf(to, "  a step takes %s less (", SHARE(w->share));
+        fprintf(to, "%s) ", TIME(w->saved));
+        pki_put_text(to, text);
+        fputc('\n', to);
+    }
 }
 
 /* ---- stages and regions over the ranks ---- */
@@ -543,6 +614,8 @@ bool pki_job_print_text(const pki_job_findings *f, FILE *to)
     bool ok = put_verdicts(f, to);
     put_pop(&f->pop, to);
     put_frontier(f, to);
+    put_causes(f, to);
+    put_what_ifs(f, to);
     for (size_t i = 0; i < PKI_MIN(j->loop_count, LOOPS); i++)
         put_loop(j, &j->loops[i], to);
     put_regions(j, to);

@@ -46,10 +46,11 @@ bool pki_job_find(pki_job_findings *f, const pki_job *j)
     *f = (pki_job_findings){.of = j, .pop = pki_job_find_pop(j, usual)};
     if (!pki_job_find_frontier(&f->frontier, j, usual) || !pki_job_find_links(&f->links, j) ||
         !pki_job_find_exchange(&f->exchange, j) || !pki_job_find_waits(&f->waits, j) ||
-        !pki_job_find_late(&f->lateness, j, &f->waits))
+        !pki_job_find_late(&f->lateness, j, &f->waits) ||
+        !pki_job_find_blames(&f->blames, j, &f->exchange, &f->waits))
         return false;
     f->crowds = pki_job_find_crowds(j, &f->crowd_count);
-    return f->crowds && find_absent(f);
+    return f->crowds && pki_job_find_what_ifs(f) && find_absent(f);
 }
 
 void pki_job_findings_finish(pki_job_findings *f)
@@ -59,6 +60,7 @@ void pki_job_findings_finish(pki_job_findings *f)
     pki_job_links_finish(&f->links);
     pki_job_exchange_finish(&f->exchange);
     pki_job_waits_finish(&f->waits);
+    pki_job_blames_finish(&f->blames);
     free(f->crowds);
     free(f->gaps);
     free(f->cut);
@@ -135,11 +137,22 @@ static void add_verdict(saying *v, const char *name, pki_severity severity,
         to->all[to->count++] = (pki_job_verdict){name, severity, kept, late, NULL};
 }
 
+/* " Without it a step takes 6.1 % less." */
+static const char *what_if(const pki_job_findings *f, const pki_job_late *late, char text[80])
+{
+    const pki_job_what_if *w = pki_job_what_if_of(f, late);
+    text[0] = '\0';
+    if (w && w->share >= PKI_JOB_IF_LEAST)
+        snprintf(text, 80, " Without it a step takes %s less.", SHARE(w->share));
+    return text;
+}
+
 static void add_each_late(saying *v, const pki_job_findings *f, const pki_job_late *late)
 {
-    char text[1000];
+    char text[1000], then[80];
     pki_job_describe_late(f->of, late, text, sizeof text);
-    add_verdict(v, late->host ? "late-host" : "late-rank", PKI_WARN, late, "%s", text);
+    add_verdict(v, late->host ? "late-host" : "late-rank", PKI_WARN, late, "%s%s", text,
+                what_if(f, late, then));
 }
 
 /* ---- verdicts for people: of many that are late a few sentences, by stage ---- */

@@ -353,6 +353,24 @@ const char *pki_job_when_name(pki_job_when when);
 
 bool pki_job_find_costs(const pki_job *j, const uint32_t *roles, pki_job_lateness *l);
 
+/* ---- how much shorter a step were without what is wrong ---- */
+
+/* Replayed (figures.h): a rank or a host that is late computes as long as the others for the same
+ * work; a slow link takes what others do; a stage takes all ranks as long as their mean.
+ * Where ranks lack processors, what one does not compute another one computes earlier: then nothing
+ * is said. */
+
+#define PKI_JOB_WHAT_IFS 16
+#define PKI_JOB_IF_LEAST 0.005 /* of a step: what is less is not said */
+
+typedef struct pki_job_what_if {
+    enum { PKI_JOB_IF_RANK, PKI_JOB_IF_HOST, PKI_JOB_IF_LINK, PKI_JOB_IF_STAGE } sort;
+    const pki_job_late *late; /* of a rank or host */
+    const pki_job_link *link;
+    size_t stage;
+    double share, saved; /* of the job's steps; ns per step */
+} pki_job_what_if;
+
 /* ---- all that is found in a job, and said of it ---- */
 
 /* From one rank to another, both included. */
@@ -368,6 +386,9 @@ typedef struct pki_job_findings {
     pki_job_links links;
     pki_job_exchange exchange;
     pki_job_waits waits;
+    pki_job_blames blames;
+    size_t what_if_count;
+    pki_job_what_if what_ifs[PKI_JOB_WHAT_IFS];
     size_t crowd_count;
     pki_job_crowd *crowds; /* by host */
     size_t missing_count;  /* ranks without a file, ... */
@@ -379,6 +400,15 @@ typedef struct pki_job_findings {
 
 bool pki_job_find(pki_job_findings *f, const pki_job *j);
 void pki_job_findings_finish(pki_job_findings *f);
+
+/* what_if.c */
+bool pki_job_find_what_ifs(pki_job_findings *f);
+
+/* NULL: it was not asked. */
+const pki_job_what_if *pki_job_what_if_of(const pki_job_findings *f, const pki_job_late *late);
+
+/* "without rank 3's lateness" */
+void pki_job_describe_what_if(const pki_job *j, const pki_job_what_if *w, char *text, size_t size);
 
 /* What even the rank that waits least waits, as a share of the steps; 0 if it is not known. */
 double pki_job_communication_share(const pki_job_findings *f);

@@ -1,0 +1,466 @@
+/* Who caused what others waited for, and what if: jobs that are simulated, event by event, with a
+ * fault and without it. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pk/comm.h>
+
+#include "job/verdicts/verdicts.h"
+
+#define RANKS_MOST 64
+#define STEPS_MOST 200
+#define STEP 10e6     /* ns of work */
+#define TRANSFER 50e3 /* ns of a message */
+
+/* ---- what is simulated ---- */
+
+/* Ranks in a ring that exchange halos with both neighbours, and nothing else; the same, and each
+ * tenth step a reduction over all; a chain in which each waits for the one before it. */
+typedef enum shape { RING, RING_AND_REDUCE, CHAIN } shape;
+
+typedef struct job {
+    shape shape;
+    size_t ranks, steps, per_host;
+    double noise;
+    int late, host; /* -1: none */
+    double by;
+    size_t first, last; /* steps in which it is */
+    double uneven;      /* ranks' shares of the work differ by so much, in a stage of its own */
+    double link;        /* ns that messages from rank 1 to 2 take longer */
+    size_t every;       /* so many steps there is a reduction */
+    bool saves;         /* in each tenth step rank 3 writes for 30 ms, in steps of another kind */
+} job;
+
+static const job usual = {.shape = RING,
+                          .ranks = 16,
+                          .steps = 100,
+                          .per_host = 4,
+                          .noise = 0.02,
+                          .late = -1,
+                          .host = -1,
+                          .last = STEPS_MOST,
+                          .every = 10};
+
+enum { INSIDE, PREPARE, ISEND, RECV, WAITALL, REDUCE, SAVE, STAGES };
+
+static const char *const names[STAGES] = {"inside",      "prepare",       "MPI_Isend", "MPI_Recv",
+                                          "MPI_Waitall", "MPI_Allreduce", "save"};
+static const uint32_t kinds[STAGES] = {PK_COMPUTE, PK_COMPUTE, PK_COMM, PK_COMM,
+                                       PK_COMM,    PK_COMM,    PK_IO};
+
+static double cells[STEPS_MOST][RANKS_MOST][STAGES], at[RANKS_MOST];
+
+/* The same noise with a fault and without. */
+static double noise_of(const job *j, size_t rank, size_t step)
+{
+    uint64_t z = (rank * 1000 + step + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return 1 + j->noise * ((double)(z >> 11) / 9007199254740992.0 * 3.4 - 1.7);
+}
+
+static double work_of(const job *j, size_t rank, size_t step)
+{
+    bool slow = (int)rank == j->late || (j->host >= 0 && rank / j->per_host == (size_t)j->host);
+    slow = slow && step >= j->first && step < j->last;
+    return 0.8 * STEP * noise_of(j, rank, step) * (slow ? 1 + j->by : 1);
+}
+
+static double prepare_of(const job *j, size_t rank, size_t step)
+{
+    double part = j->ranks > 1 ? (double)rank / (double)(j->ranks - 1) * 2 - 1 : 0;
+    bool slow = (int)rank == j->late || (j->host >= 0 && rank / j->per_host == (size_t)j->host);
+    slow = slow && step >= j->first && step < j->last;
+    return 0.2 * STEP * (1 + j->uneven * part) * (slow ? 1 + j->by : 1);
+}
+
+static double way(const job *j, size_t from, size_t to)
+{
+    return TRANSFER + (from == 1 && to == 2 ? j->link : 0);
+}
+
+static void pass(size_t step, size_t rank, int stage, double until)
+{
+    double ns = fmax(until - at[rank], 1e3); /* a call takes a microsecond at least */
+    cells[step][rank][stage] += ns;
+    at[rank] += ns;
+}
+
+static pki_sequence_row rows[RANKS_MOST][4 * STEPS_MOST];
+static size_t row_count[RANKS_MOST];
+
+/* As both ends tell of it; requests are waited for one by one. */
+static void message(size_t step, size_t from, size_t to, double sent, double posted, double came)
+{
+    uint64_t key = (step * RANKS_MOST + from) * RANKS_MOST + to + 1, at_once = 1000;
+    pki_sequence_row send = {.key = key,
+                             .start = (uint64_t)sent,
+                             .duration = at_once,
+                             .bytes = 64,
+                             .op = PK_COMM_OP_SEND,
+                             .partner = (int32_t)to};
+    pki_sequence_row got = {.key = key,
+                            .start = (uint64_t)posted,
+                            .bytes = 64,
+                            .op = PK_COMM_OP_RECV,
+                            .partner = (int32_t)from};
+    got.waited = got.duration = (uint64_t)fmax(came - posted, 0);
+    rows[from][row_count[from]++] = send;
+    rows[to][row_count[to]++] = got;
+}
+
+static void exchange(const job *j, size_t step)
+{
+    double sent[RANKS_MOST];
+    for (size_t r = 0; r < j->ranks; r++) {
+        sent[r] = at[r];
+        pass(step, r, ISEND, at[r]);
+    }
+    for (size_t r = 0; r < j->ranks; r++) {
+        size_t left = (r + j->ranks - 1) % j->ranks, right = (r + 1) % j->ranks;
+        double first = sent[left] + way(j, left, r), second = sent[right] + way(j, right, r);
+        message(step, left, r, sent[left], sent[r], first);
+        message(step, right, r, sent[right], sent[r], second);
+        pass(step, r, WAITALL, fmax(first, second));
+    }
+}
+
+static void reduce(const job *j, size_t step)
+{
+    double last = 0;
+    for (size_t r = 0; r < j->ranks; r++)
+        last = fmax(last, at[r]);
+    for (size_t r = 0; r < j->ranks; r++)
+        pass(step, r, REDUCE, last + TRANSFER);
+}
+
+static void chain(const job *j, size_t step)
+{
+    double sent = 0;
+    for (size_t r = 0; r < j->ranks; r++) {
+        if (r)
+            pass(step, r, RECV, sent + way(j, r - 1, r));
+        pass(step, r, INSIDE, at[r] + work_of(j, r, step));
+        pass(step, r, PREPARE, at[r] + prepare_of(j, r, step));
+        sent = at[r];
+        if (r + 1 < j->ranks)
+            pass(step, r, ISEND, at[r]);
+    }
+}
+
+/* ns that all steps take, at the rank that ends last. */
+static double simulate(const job *j)
+{
+    double end = 0;
+    memset(cells, 0, sizeof cells);
+    memset(at, 0, sizeof at);
+    memset(row_count, 0, sizeof row_count);
+    for (size_t s = 0; s < j->steps; s++) {
+        for (size_t r = 0; j->shape != CHAIN && r < j->ranks; r++) {
+            pass(s, r, INSIDE, at[r] + work_of(j, r, s));
+            pass(s, r, PREPARE, at[r] + prepare_of(j, r, s));
+            if (j->saves && r == 3 && s % 10 == 9)
+                pass(s, r, SAVE, at[r] + 3 * STEP);
+        }
+        if (j->shape == CHAIN)
+            chain(j, s);
+        else
+            exchange(j, s);
+        if (j->shape == RING_AND_REDUCE && s % j->every == j->every / 2)
+            reduce(j, s);
+    }
+    for (size_t r = 0; r < j->ranks; r++)
+        end = fmax(end, at[r]);
+    return end;
+}
+
+/* ---- as files of its ranks ---- */
+
+static pki_summary ranks[RANKS_MOST];
+
+static void add_partner(const job *j, pki_comm_summary *c, size_t rank, size_t other)
+{
+    bool sends = j->shape != CHAIN || other == rank + 1;
+    bool gets = j->shape != CHAIN || rank == other + 1;
+    c->partners[c->partner_count++] = (pki_partner_row){
+        .rank = (int32_t)other, .sent = sends ? j->steps : 0, .received = gets ? j->steps : 0};
+}
+
+static void fill_loop(const job *j, size_t rank, pki_loop_row *loop, const char *name, bool saves)
+{
+    loop->name = strdup(name);
+    loop->numbers = calloc(j->steps + 1, (PKI_BLOCK_HEAD + STAGES) * sizeof *loop->numbers);
+    for (size_t s = 0; s < j->steps; s++) {
+        uint64_t *block = loop->numbers + loop->number_count;
+        if ((j->saves && s % 10 == 9) != saves)
+            continue;
+        block[PKI_BLOCK_INDEX] = s;
+        block[PKI_BLOCK_STEPS] = 1;
+        for (size_t k = 0; k < STAGES; k++) {
+            block[PKI_BLOCK_HEAD + k] = (uint64_t)cells[s][rank][k];
+            block[PKI_BLOCK_TIME] += block[PKI_BLOCK_HEAD + k];
+        }
+        loop->number_count += PKI_BLOCK_HEAD + STAGES;
+    }
+}
+
+/* Stages stand in the order in which they began: in a chain the receive is first. */
+static void fill_rank(const job *j, size_t r)
+{
+    pki_summary *s = &ranks[r];
+    pki_summary_init(s);
+    s->run = (pki_run){.program = strdup("ring"),
+                       .host = malloc(16),
+                       .source = strdup("session"),
+                       .rank = (int32_t)r,
+                       .world_size = (int32_t)j->ranks,
+                       .start_unix = 7,
+                       .wall = (uint64_t)at[r],
+                       .complete = true};
+    snprintf(s->run.host, 16, "node%zu", r / j->per_host);
+    pki_stage_summary *t = &s->stages;
+    t->stage_count = STAGES;
+    t->width = PKI_BLOCK_HEAD + STAGES;
+    t->stages = calloc(STAGES, sizeof *t->stages);
+    for (size_t k = 0; k < STAGES; k++)
+        t->stages[k] = (pki_stage_row){strdup(names[k]), kinds[k]};
+    t->loop_count = 1 + j->saves;
+    t->loops = calloc(2, sizeof *t->loops);
+    fill_loop(j, r, &t->loops[0], "", false);
+    if (j->saves)
+        fill_loop(j, r, &t->loops[1], "with a checkpoint", true);
+    pki_comm_summary *c = &s->comm;
+    pki_sequences *q = &c->sequences;
+    *q = (pki_sequences){.operations = row_count[r], .one_in = 1, .row_count = row_count[r]};
+    q->clock = strdup("one");
+    q->rows = calloc(row_count[r] + 1, sizeof *q->rows);
+    memcpy(q->rows, rows[r], row_count[r] * sizeof *q->rows);
+    c->partners = calloc(2, sizeof *c->partners);
+    size_t left = (r + j->ranks - 1) % j->ranks, right = (r + 1) % j->ranks;
+    if (j->shape != CHAIN || r > 0)
+        add_partner(j, c, r, left);
+    if (j->shape != CHAIN || r + 1 < j->ranks)
+        add_partner(j, c, r, right);
+}
+
+/* In a chain the receive comes first. */
+static void put_first(size_t rank_count, size_t stage)
+{
+    for (size_t r = 0; r < rank_count; r++) {
+        pki_stage_summary *t = &ranks[r].stages;
+        pki_stage_row one = t->stages[stage];
+        memmove(t->stages + 1, t->stages, stage * sizeof one);
+        t->stages[0] = one;
+        for (size_t l = 0; l < t->loop_count; l++)
+            for (uint64_t *b = t->loops[l].numbers, *end = b + t->loops[l].number_count; b < end;
+                 b += t->width) {
+                uint64_t ns = b[PKI_BLOCK_HEAD + stage];
+                memmove(b + PKI_BLOCK_HEAD + 1, b + PKI_BLOCK_HEAD, stage * sizeof ns);
+                b[PKI_BLOCK_HEAD] = ns;
+            }
+    }
+}
+
+typedef struct scene {
+    pki_job all;
+    pki_job_findings found;
+    double took;
+} scene;
+
+static scene now;
+
+static void look(const job *j)
+{
+    memset(&now, 0, sizeof now);
+    now.took = simulate(j);
+    for (size_t r = 0; r < j->ranks; r++)
+        fill_rank(j, r);
+    if (j->shape == CHAIN)
+        put_first(j->ranks, RECV);
+    assert_int_equal(pki_job_of(&now.all, ranks, j->ranks, &(pki_job_steps){0}), PKI_JOB_MADE);
+    assert_true(pki_job_find(&now.found, &now.all));
+    assert_null(now.found.blames.why_not);
+}
+
+static void leave(void)
+{
+    pki_job_findings_finish(&now.found);
+    pki_job_finish(&now.all);
+}
+
+static double asked(int sort, const char *stage)
+{
+    for (size_t i = 0; i < now.found.what_if_count; i++) {
+        const pki_job_what_if *w = &now.found.what_ifs[i];
+        if ((int)w->sort == sort && (!stage || strcmp(now.all.stages[w->stage].name, stage) == 0))
+            return w->share;
+    }
+    fail_msg("not asked: %d", sort);
+    return 0;
+}
+
+static void within(double said, const job *with, const job *without, const char *what)
+{
+    double was = simulate(with), is = simulate(without), truth = 1 - is / was;
+    print_message("%-34s %5.2f %% said, %5.2f %% true\n", what, 100 * said, 100 * truth);
+    assert_true(fabs(said - truth) <= 0.1 * truth);
+}
+
+/* ---- what if ---- */
+
+static void a_late_rank_is_replayed(void **state)
+{
+    (void)state;
+    static const char *const shapes[] = {"ring", "ring and reduce", "chain"};
+    for (shape s = RING; s <= CHAIN; s++)
+        for (double by = 0.05; by < 0.5; by *= 2) {
+            job j = usual, healthy = usual;
+            j.shape = healthy.shape = s;
+            j.late = 5;
+            j.by = by;
+            look(&j);
+            within(asked(PKI_JOB_IF_RANK, NULL), &j, &healthy, shapes[s]);
+            const pki_job_cause *c = &now.found.blames.all.causes[0];
+            assert_int_equal(c->rank, 5);
+            assert_string_equal(now.all.stages[c->stage].name, "inside");
+            leave();
+        }
+}
+
+static void so_is_a_late_host(void **state)
+{
+    (void)state;
+    job j = usual, healthy = usual;
+    j.ranks = healthy.ranks = 32;
+    j.shape = healthy.shape = RING_AND_REDUCE;
+    j.host = 3;
+    j.by = 0.2;
+    look(&j);
+    within(asked(PKI_JOB_IF_HOST, NULL), &j, &healthy, "host");
+    assert_int_equal(now.found.blames.all.causes[0].rank / 4, 3);
+    leave();
+}
+
+static void so_is_a_part_of_the_run(void **state)
+{
+    (void)state;
+    for (shape s = RING; s <= CHAIN; s++) {
+        job j = usual, healthy = usual;
+        j.shape = healthy.shape = s;
+        j.late = 11;
+        j.by = 0.3;
+        j.first = 40;
+        j.last = 80;
+        look(&j);
+        within(asked(PKI_JOB_IF_RANK, NULL), &j, &healthy, "stretch");
+        leave();
+    }
+}
+
+static void and_work_that_is_divided_unevenly(void **state)
+{
+    (void)state;
+    for (shape s = RING; s <= CHAIN; s++) {
+        job j = usual, even = usual;
+        j.shape = even.shape = s;
+        j.uneven = 0.6;
+        look(&j);
+        within(asked(PKI_JOB_IF_STAGE, "prepare"), &j, &even, "evenly");
+        leave();
+    }
+}
+
+static void and_a_slow_link(void **state)
+{
+    (void)state;
+    job j = usual, healthy = usual;
+    j.shape = healthy.shape = RING_AND_REDUCE;
+    j.every = healthy.every = 1;
+    j.link = 4e6;
+    look(&j);
+    within(asked(PKI_JOB_IF_LINK, NULL), &j, &healthy, "link");
+    const pki_job_cause *c = &now.found.blames.all.causes[0];
+    assert_int_equal(c->rank, 2); /* its receiver, in the wait itself: nobody's work */
+    assert_true(now.all.stages[c->stage].waits);
+    leave();
+}
+
+/* ---- who caused it ---- */
+
+/* Behind it others wait, who make others wait: what they pass on is not theirs. */
+static void waits_that_are_passed_on_go_to_where_they_began(void **state)
+{
+    (void)state;
+    job j = usual;
+    j.noise = 0.001;
+    j.late = 5;
+    j.by = 0.2;
+    look(&j);
+    const pki_job_blame *b = &now.found.blames.all;
+    assert_int_equal(b->causes[0].rank, 5);
+    assert_int_equal(b->causes[1].rank, 5);
+    assert_true(b->causes[0].ns + b->causes[1].ns > 0.98 * b->waited);
+    assert_true(fabs(b->causes[0].ns / b->causes[1].ns - 4) < 0.4); /* 8 ms of work and 2 */
+    /* Two neighbours wait for it, thirteen for those that wait. */
+    double direct = b->causes[0].direct / b->causes[0].ns;
+    assert_true(direct > 1.0 / 8 && direct < 2.0 / 8);
+    leave();
+}
+
+/* What one rank writes, in steps of another kind, the others wait for in the next ones. */
+static void steps_of_another_kind_are_named(void **state)
+{
+    (void)state;
+    job j = usual;
+    j.shape = RING_AND_REDUCE;
+    j.saves = true;
+    look(&j);
+    const pki_job_cause *c = &now.found.blames.all.causes[0];
+    assert_int_equal(c->rank, 3);
+    assert_string_equal(now.all.stages[c->stage].name, "save");
+    assert_string_equal(now.all.loops[c->loop].name, "with a checkpoint");
+    c = pki_job_main_cause(&now.found.blames.stages[WAITALL]);
+    assert_non_null(c);
+    assert_string_equal(now.all.stages[c->stage].name, "save");
+    leave();
+}
+
+static void nobody_is_blamed_alone_in_a_healthy_job(void **state)
+{
+    (void)state;
+    for (shape s = RING; s <= CHAIN; s++) {
+        job j = usual;
+        j.shape = s;
+        look(&j);
+        const pki_job_blame *b = &now.found.blames.all;
+        print_message("%.0f %% of the waiting\n", 100 * b->causes[0].ns / b->waited);
+        assert_true(b->causes[0].ns < 0.4 * b->waited);
+        for (size_t i = 0; i < now.found.what_if_count; i++)
+            assert_true(now.found.what_ifs[i].share < PKI_JOB_IF_LEAST);
+        leave();
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_late_rank_is_replayed),
+    cmocka_unit_test(so_is_a_late_host),
+    cmocka_unit_test(so_is_a_part_of_the_run),
+    cmocka_unit_test(and_work_that_is_divided_unevenly),
+    cmocka_unit_test(and_a_slow_link),
+    cmocka_unit_test(waits_that_are_passed_on_go_to_where_they_began),
+    cmocka_unit_test(steps_of_another_kind_are_named),
+    cmocka_unit_test(nobody_is_blamed_alone_in_a_healthy_job),
+};
+
+int main(void)
+{
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
