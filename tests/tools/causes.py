@@ -143,6 +143,8 @@ class Causes(InStates):
                               ("not told", 0, 9 * MS, {"call": "/sys/fs/cgroup", "object": "No such file or directory"}))
         self.assertIn("/proc cannot be read (Permission denied): what the thread waited for, and who had its processor, is not known. "
                       "/sys/fs/cgroup cannot be read (No such file or directory): whether a quota", text)
+        _, text = self.causes(("not told", 0, 9 * MS, {"call": "looks", "object": "overhead_max"}))
+        self.assertIn("not looked at while it was late, for what that takes (overhead_max)", text)
         _, text = self.causes(("not told", 60 * MS, 70 * MS, self.REFUSED))  # of another step
         self.assertNotIn("perf_event_open", text)
 

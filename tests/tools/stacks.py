@@ -118,6 +118,22 @@ class Stacks(InFolder):
         self.assertEqual((cause["function"], cause["caller"]), ("shares::hot(unsigned long)", HEAVY))
         self.assertGreater(cause["sampled"], 0.5 * cause["ns"])
 
+    def test_code_that_is_made_meanwhile(self):
+        """It is followed to who called it, and named by perf's map."""
+        self.run_program(PROGRAM, "jit", PK_SAMPLES="", PK_CAPTURE="slow=3", PK_CAPTURE_PATH="slow-%s.json")
+        path = min(glob.glob(os.path.join(self.folder, "slow-*.json")))
+        with open(path, encoding="utf-8") as file:
+            stacks = [event["args"]["stack"] for event in json.load(file)["traceEvents"] if event.get("args", {}).get("stack")]
+        if not stacks:
+            self.skipTest("no samples")
+        made = [stack for stack in stacks if " 0+" in stack]
+        self.assertTrue(made)
+        self.assertGreater(len(made[0].split(" 0+")[1].split()), 2)  # steps, main and what called that are behind it
+        page = os.path.join(self.folder, "page.html")
+        subprocess.run([PK, "report", "--html", page, path], capture_output=True, timeout=300, check=True)
+        with open(page, encoding="utf-8") as file:
+            self.assertIn("made::while_it_ran(int)", file.read())
+
     def test_none_on_request(self):
         self.run_program(PROGRAM, PK_SAMPLES="0", PK_HISTORY_STEPS="8")
         self.assertNotIn("outside", self.reports()[0])

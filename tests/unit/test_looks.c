@@ -149,6 +149,29 @@ static void sleep_a_while(void)
     usleep(WAITS_MS * 1000);
 }
 
+/* The first late step may be looked at; then that has to rest. */
+static void no_more_than_allowed(void **state)
+{
+    (void)state;
+    bool left_out = false;
+    char path[64];
+    begin(.capture = "slow=1.5,floor:20000", .history_steps = 64, .overhead_max = 1e-5);
+    steps(SLOW, 2000);
+    for (int i = 0; i < 2; i++) {
+        sleep_a_while();
+        pk_step(32);
+        steps(5, 2000);
+    }
+    assert_int_equal(pk_stop(), PK_OK);
+    for (int first = 0; first < 2 * SLOW; first++) {
+        snprintf(path, sizeof path, "run-0-%d.json", first);
+        json_t *d = exists(path) ? load_document(path) : NULL;
+        left_out |= d && seen(d, "not told", "call", "looks");
+        json_decref(d);
+    }
+    assert_true(left_out);
+}
+
 static void asleep(void **state)
 {
     (void)state;
@@ -294,6 +317,7 @@ int main(void)
                                        in_folder(a_socket),
                                        in_folder(a_poll_on_a_socket),
                                        in_folder(asleep),
+                                       in_folder(no_more_than_allowed),
                                        in_folder(a_lock),
                                        in_folder(another_thread),
                                        in_folder(samples),

@@ -7,9 +7,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -152,6 +154,94 @@ static void as_many_as_it_ran(void **state)
     assert_true((uint64_t)count * PERIOD <= took * 11 / 10 + 2 * PERIOD);
 }
 
+/* ---- of this thread, without samples: where a processor is simulated, too ---- */
+
+#if defined __GLIBC__ && (defined __x86_64__ || defined __aarch64__)
+#define HAS_REGISTERS 1
+#else
+#define HAS_REGISTERS 0
+#endif
+
+static void registers_of(const ucontext_t *c, pki_registers *r)
+{
+    r->known = (UINT64_C(1) << PKI_FRAMES_REGISTERS) - 1;
+#if HAS_REGISTERS && defined __x86_64__
+    static const int order[PKI_FRAMES_REGISTERS] = {
+        REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+        REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+    for (unsigned i = 0; i < PKI_FRAMES_REGISTERS; i++)
+        r->value[i] = (uint64_t)c->uc_mcontext.gregs[order[i]];
+#elif HAS_REGISTERS
+    for (unsigned i = 0; i < PKI_FRAMES_SP; i++)
+        r->value[i] = c->uc_mcontext.regs[i];
+    r->value[PKI_FRAMES_SP] = c->uc_mcontext.sp;
+    r->value[PKI_FRAMES_PC] = c->uc_mcontext.pc;
+#else
+    (void)c;
+#endif
+}
+
+static bool read_own(void *user, uint64_t at, void *to, size_t bytes)
+{
+    (void)user;
+    memcpy(to, (const void *)(uintptr_t)at, bytes); /* NOLINT */
+    return true;
+}
+
+/* The first one is the program itself. */
+static int find_header(struct dl_phdr_info *of, size_t size, void *to)
+{
+    (void)size;
+    for (unsigned i = 0; i < of->dlpi_phnum; i++)
+        if (of->dlpi_phdr[i].p_type == PT_GNU_EH_FRAME)
+            *(uint64_t *)to = of->dlpi_addr + of->dlpi_phdr[i].p_vaddr;
+    return 1;
+}
+
+static uint64_t starts[3]; /* of the functions that it was in, innermost first */
+
+static __attribute__((noinline)) int own_leaf(int n)
+{
+    ucontext_t context;
+    pki_registers r = {.known = 0};
+    uint64_t header = 0;
+    getcontext(&context);
+    registers_of(&context, &r);
+    dl_iterate_phdr(find_header, &header);
+    for (int i = 0; header && i < 3; i++) {
+        pki_frame_row row;
+        if (!pki_frame_row_find(read_own, NULL, header, r.value[PKI_FRAMES_PC] - 1, &row))
+            return n;
+        starts[i] = row.start;
+        if (!pki_frame_leave(&row, read_own, NULL, &r))
+            return n;
+    }
+    return n + 1;
+}
+
+static __attribute__((noinline)) int own_middle(int n)
+{
+    volatile int more[40] = {n};
+    return own_leaf(n + 1) + more[0];
+}
+
+static __attribute__((noinline)) int own_outer(int n)
+{
+    volatile int more[4] = {n};
+    return own_middle(n + 1) + more[0];
+}
+
+static void of_this_thread(void **state)
+{
+    (void)state;
+    if (!HAS_REGISTERS)
+        skip();
+    assert_int_equal(own_outer(0), 4);
+    assert_int_equal(starts[0], (uintptr_t)own_leaf);
+    assert_int_equal(starts[1], (uintptr_t)own_middle);
+    assert_int_equal(starts[2], (uintptr_t)own_outer);
+}
+
 /* ---- tables that are damaged, or not there ---- */
 
 static bool read_nothing(void *user, uint64_t at, void *to, size_t bytes)
@@ -172,9 +262,8 @@ static void nothing_to_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_tables),
-        cmocka_unit_test(by_frame_pointers),
-        cmocka_unit_test(as_many_as_it_ran),
+        cmocka_unit_test(by_tables),         cmocka_unit_test(by_frame_pointers),
+        cmocka_unit_test(as_many_as_it_ran), cmocka_unit_test(of_this_thread),
         cmocka_unit_test(nothing_to_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -428,6 +428,8 @@ static const struct {
      "and in which functions it was is not known."},
     {"/proc", "/proc cannot be read (",
      "): what the thread waited for, and who had its processor, is not known."},
+    {"looks", "It was not looked at while it was late, for what that takes (",
+     "): what the thread waited for, and who had its processor, is not known."},
     {"/sys/fs/cgroup", "/sys/fs/cgroup cannot be read (",
      "): whether a quota kept the thread from a processor is not known."}};
 

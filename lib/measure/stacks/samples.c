@@ -152,8 +152,8 @@ static const pki_code *known_before(const pki_code *c, unsigned count)
     return NULL;
 }
 
-/* One line. Of a file's image the first part has its header, another one its code. proc_pid_maps(5)
- */
+/* One line. Of a file's image the first part has its header, another one its code; what is of no
+ * file the process has made itself, which has no number. proc_pid_maps(5) */
 static void add_line(const char *line, image *of, unsigned known)
 {
     unsigned long long from, until, offset;
@@ -161,24 +161,24 @@ static void add_line(const char *line, image *of, unsigned known)
     char may[8];
     pki_code c = {.looked = false};
     if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %n", &from, &until, may, &offset, &path) != 4 ||
-        !path || !line[path])
+        !path)
         return;
     size_t n = strlen(line + path), cut = n >= sizeof c.path ? n - sizeof c.path + 1 : 0;
     memcpy(c.path, line + path + cut, n - cut);
-    if (offset == 0) {
+    if (offset == 0 && n) {
         of->start = from;
         memcpy(of->path, c.path, sizeof c.path);
     }
-    if (may[2] != 'x' || x.count == FILES_MOST || !(c.path[0] == '/' || c.path[0] == '['))
+    if (may[2] != 'x' || x.count == FILES_MOST || (n && c.path[0] != '/' && c.path[0] != '['))
         return;
     c.from = from;
     c.until = until;
     c.offset = offset;
-    c.start = strcmp(of->path, c.path) == 0 ? of->start : 0;
+    c.start = n && strcmp(of->path, c.path) == 0 ? of->start : 0;
     const pki_code *before = known_before(&c, known);
     if (before && is_there(before))
         c = *before;
-    else
+    else if (n)
         c.number = ++x.numbers;
     x.all[x.count++] = c;
 }
@@ -391,8 +391,8 @@ static bool add_place(pki_stack_sample *out, uint64_t address, const pki_frame_r
 {
     pki_place *p = &out->places[out->count++];
     *p = (pki_place){.offset = address};
-    if (!c)
-        return false;
+    if (!c || !c->number)
+        return c != NULL;
     p->number = c->number;
     p->offset = address - c->from + c->offset;
     p->function = row ? row->start - c->from + c->offset : 0;

@@ -73,7 +73,7 @@ bool pki_frame_leave(const pki_frame_row *row, pki_memory_reader *read, void *us
 typedef struct pki_code {
     uint64_t from, until, offset; /* addresses; of the first in its file */
     uint64_t start, header;       /* of the file's image; of .eh_frame_hdr, 0: not known */
-    uint32_t number;              /* from 1 on */
+    uint32_t number;              /* from 1 on; 0: of no file, as what a JIT makes */
     bool looked;                  /* into it, since a place was in it */
     uint64_t seen;                /* what its first bytes are, as a number */
     char path[PKI_CODE_PATH];

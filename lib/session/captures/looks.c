@@ -34,6 +34,9 @@
  * not known what it waited for, only that it did. How long it was off its processor, where there
  * are no records of that (states.c), is what its account does not have from look to look.
  *
+ * Looks and samples of late steps take half of what overhead_max allows, of the time: 50 ms in
+ * a burst, as a rule. Where every second step is late, some are not looked at, which is said.
+ *
  * By the collector, without a lock; what was seen goes to the history in the next round. */
 
 /* ns: so late it may be found to be late, once one has been in the last ten seconds, and before. A
@@ -46,6 +49,9 @@
 #define LOOKS_DENSE 20u        /* then each a tenth of the time since the first one later */
 #define LOOK_MOST 1000000000u
 #define SEEN_MOST 64u
+#define BURST_NS 10e9                  /* of that long what looks may take is theirs in a burst */
+#define OVERHEAD_PART 0.5              /* of overhead_max */
+#define SAMPLES_TAKE 0.014             /* of the sampled time (docs/internals/overhead.md) */
 #define QUOTA_PERIOD 100000000u        /* ns, the kernel's own choice, which few change */
 #define QUOTA_KNOWN 5000000000u        /* of longer times nobody knows which step it was */
 #define TRACK_LOOKS ((1u << 21) + 16u) /* pki_track_apart; behind those of states.c */
@@ -91,6 +97,9 @@ static struct {
     uint64_t began;            /* ns: the late step */
     uint64_t ticks, in_kernel; /* at its first look, and since */
     bool unreadable;           /* that was not told of it */
+    bool left_out;             /* a step was late, and was not looked at for what that takes */
+    double credit;             /* ns that looks may take... */
+    uint64_t credited;         /* ...as of then */
     uint64_t running;          /* ns, of the thread, at the last look; 0: it was not asked */
     scan processes, threads;
     uint64_t scanned_first, scanned; /* 0: not at all */
@@ -421,11 +430,52 @@ static uint64_t late_at(const pki_session *s, uint64_t ticks)
     return clock->origin_ns + pki_clock_ns(clock, ticks) + late_after;
 }
 
+/* ---- what looks take ---- */
+
+static double share_of(const pki_session *s)
+{
+    return OVERHEAD_PART * s->config.overhead_max;
+}
+
+static bool may_look(const pki_session *s, uint64_t now)
+{
+    double most = BURST_NS * share_of(s);
+    double more = x.credited ? (double)(now - x.credited) * share_of(s) : most;
+    x.credit = PKI_MIN(x.credit + more, most);
+    x.credited = now;
+    return share_of(s) <= 0 || x.credit > 0;
+}
+
+static bool look_and_pay(const pki_session *s, uint64_t now)
+{
+    account before = x.latest;
+    uint64_t began = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
+    bool seen = look(s, now);
+    x.credit -= (double)(pki_read_clock(CLOCK_THREAD_CPUTIME_ID) - began);
+    if (before.of == x.latest.of)
+        x.credit -= SAMPLES_TAKE * (double)pki_saturating_sub(x.latest.running, before.running);
+    return seen;
+}
+
+/* Of a step that is late already, later. */
+static uint64_t leave_out(const pki_session *s, uint64_t ticks, uint64_t now)
+{
+    if (x.step)
+        return now + PKI_MIN((uint64_t)(-x.credit / share_of(s)) + LOOK_FIRST, LOOK_MOST);
+    x.given_up = ticks;
+    x.of = pki_load(&x.tid);
+    x.first = x.last = now;
+    x.left_out = true;
+    return 0;
+}
+
 static uint64_t look_again(const pki_session *s, uint64_t ticks, uint64_t late, uint64_t now)
 {
+    if (!may_look(s, now))
+        return leave_out(s, ticks, now);
     if (!x.step)
         begin_late(ticks, late - pki_load(&x.late_after), now);
-    return look(s, now) ? next_look(now) : give_up(ticks);
+    return look_and_pay(s, now) ? next_look(now) : give_up(ticks);
 }
 
 /* If it was rung for, there is a round to be made. What looks read is no I/O of the program's. */
@@ -583,6 +633,9 @@ static void drain(pki_session *s)
     keep_account(pki_load(&s->arena->header->live.step_ticks));
     if (x.unreadable)
         tell_unreadable(s);
+    if (x.left_out)
+        tell_untold(s, "looks", "overhead_max");
+    x.left_out = false;
     if (!x.ended)
         return;
     x.ended = false;
