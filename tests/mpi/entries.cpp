@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#include "comm/mpi/entry.h"
+#include "comm/mpi/entry_time.h"
 
 template <class T> struct is_word {
     static constexpr bool value =
@@ -32,6 +32,9 @@ template <class... Parameters> words<Parameters...> words_of(int (*)(Parameters.
     static_assert(decltype(words_of(&PMPI_##NAME))::all, "a parameter of MPI_" #NAME " is no word");
 
 PKI_MPI_ENTRIES(HOLDS)
+PKI_MPI_TIMED(HOLDS)
+PKI_MPI_TIMED_FILES(HOLDS)
 #if MPI_VERSION >= 4
 PKI_MPI_ENTRIES_4(HOLDS)
+PKI_MPI_TIMED_4(HOLDS)
 #endif

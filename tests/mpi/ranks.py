@@ -272,6 +272,28 @@ def groups(mpiexec, pk, program, *libraries):
     return 1 if complaints else 0
 
 
+# ---- calls of which their time is known ----
+
+TIMED = {"c": ["MPI_Win_allocate", "MPI_Win_fence 2", "MPI_Put", "MPI_Win_lock", "MPI_Accumulate", "MPI_Win_unlock", "MPI_Win_free",
+               "MPI_File_open", "MPI_File_write_at_all", "MPI_File_close", "MPI_Neighbor_allgather"],
+         "4": ["MPI_Allreduce_c", "MPI_Start", "MPI_Wait"], "fortran": ["MPI_Allreduce", "MPI_Barrier", "MPI_Finalize"]}
+
+
+def timed(mpiexec, program, of, *libraries):
+    settings = dict(RUN_SETTINGS, LD_PRELOAD=":".join(os.path.abspath(library) for library in libraries))
+    with tempfile.TemporaryDirectory() as folder:
+        launch.run(mpiexec, 2, [os.path.abspath(program)], folder, settings)
+        complaints = []
+        for rank in range(2):
+            calls = {row["name"]: row["time"]["count"] for row in launch.read(folder, f"report-{rank}.json")["regions"]}
+            wanted = TIMED["c"] + TIMED["4"] * (of == "4") if of != "fortran" else TIMED[of] + [("MPI_Send", "MPI_Recv")[rank]]
+            complaints += [f"rank {rank}: no {name} in {calls}" for name, times in ((name + " 1").split()[:2] for name in wanted)
+                           if calls.get(name) != int(times) and name != "MPI_Finalize"]
+    for complaint in complaints:
+        print(complaint)
+    return 1 if complaints else 0
+
+
 # ---- gather.c on numbers of ranks that end amid a group and do not ----
 
 
@@ -667,4 +689,4 @@ def stragglers(mpiexec, program):
 
 
 if __name__ == "__main__":
-    sys.exit({"run": run, "attached": attached, "pcontrol": pcontrol, "other": other, "left": left, "asked": asked, "groups": groups, "gather": gather, "stencil": stencil, "exchange": exchange, "clocks": clocks, "stragglers": stragglers}[sys.argv[1]](*sys.argv[2:]))
+    sys.exit({"run": run, "attached": attached, "pcontrol": pcontrol, "other": other, "left": left, "asked": asked, "groups": groups, "gather": gather, "stencil": stencil, "exchange": exchange, "clocks": clocks, "stragglers": stragglers, "timed": timed}[sys.argv[1]](*sys.argv[2:]))

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "comm/mpi/entry.h"
+#include "comm/mpi/entry_time.h"
 #include "comm/mpi/glue.h"
 
 /* ---- variables that libpk_mpi itself reads ---- */
@@ -761,6 +762,16 @@ PKI_MPI_CALL(Abort)(MPI_Comm comm, int code)
     if (pk_attach_end_)
         pk_attach_end_();
     return PMPI_Abort(comm, code);
+}
+
+/* ---- around calls of which only their time is known ---- */
+
+void pki_mpi_border(bool waits)
+{
+    if (waits)
+        pki_mpi_begin_wait();
+    else
+        pki_mpi_end_wait();
 }
 
 /* ---- MPI_Pcontrol: parts of the program, as it tells tools ---- */

@@ -22,7 +22,6 @@ typedef struct way {
     unsigned posts;
 } way;
 
-/* Of MPI's functions those that are not here are collectives. */
 static const way ways[] = {
     {"MPI_Send", FOR_RECEIVERS, SENDS},
     {"MPI_Ssend", FOR_RECEIVERS, SENDS},
@@ -60,19 +59,30 @@ static bool is_mpi(const char *name)
     return strncmp(name, "MPI_", 4) == 0;
 }
 
+/* MPI_Allreduce, and MPI_Allreduce_c */
+static bool is_collective(const char *name)
+{
+    static const char *const begins[] = {"nccl",        "MPI_All",       "MPI_Barrier", "MPI_Bcast",
+                                         "MPI_Reduce",  "MPI_Gather",    "MPI_Scatter", "MPI_Scan",
+                                         "MPI_Exscan",  "MPI_Win_fence", "MPI_Comm_",   "MPI_Cart_",
+                                         "MPI_Finalize"};
+    for (size_t i = 0; i < PKI_COUNT_OF(begins); i++)
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return false;
+}
+
 /* With MPI a region of the program's around its calls has waited in these. */
 static way way_of(const pki_job_stage *stage, bool with_mpi)
 {
-    way w = {stage->name, FOR_NOBODY, 0};
-    if (!stage->waits)
-        return w;
-    for (size_t i = 0; i < PKI_COUNT_OF(ways); i++)
-        if (strcmp(stage->name, ways[i].name) == 0)
+    size_t length = strlen(stage->name);
+    if (length > 2 && strcmp(stage->name + length - 2, "_c") == 0)
+        length -= 2;
+    for (size_t i = 0; stage->waits && i < PKI_COUNT_OF(ways); i++)
+        if (strlen(ways[i].name) == length && strncmp(stage->name, ways[i].name, length) == 0)
             return ways[i];
-    bool at_once = is_mpi(stage->name) && stage->name[4] == 'I'; /* MPI_Iallreduce */
-    bool joins = !with_mpi || is_mpi(stage->name) || strncmp(stage->name, "nccl", 4) == 0;
-    w.waits = joins && !at_once ? FOR_ALL : FOR_NOBODY;
-    return w;
+    bool joins = stage->waits && (!with_mpi || is_collective(stage->name));
+    return (way){stage->name, joins ? FOR_ALL : FOR_NOBODY, 0};
 }
 
 /* ---- why a rank is behind ---- */
