@@ -197,6 +197,28 @@ class Job(unittest.TestCase):
         self.assertIn("missing-ranks", self.verdicts(report))
         self.assertIn("no file of 2 of 8 ranks: 3, 5", " ".join(self.run_pk(self.path("job")).split()))
 
+    def test_late_from_so_much_on(self):
+        """5 % are late from 3 % on, and not from 8 %: then the page says so, and not that nobody is."""
+        self.forge(ranks=8, steps=60, slow=0.05, culprits=1)
+        self.assertIn("late-rank", self.verdicts(self.job(self.path("job"))))
+        self.assertNotIn("late-rank", self.verdicts(self.job("--late", "8", self.path("job"))))
+        self.assertIn("late-rank", self.verdicts(self.job("--late", "2", self.path("job"))))
+        for refused in ("0", "2.5", "1001", "x"):
+            self.run_pk("--late", refused, self.path("job"), expect=2)
+
+    def test_damaged_files_are_named_at_the_head(self):
+        self.forge(ranks=8)
+        self.assertNotIn("Not in it", self.run_pk(self.path("job")))
+        for path in self.files()[2:7]:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write('{"format":"perf')
+        lines = self.run_pk(self.path("job")).splitlines()
+        named = [os.path.basename(path) for path in self.files()[2:7]]
+        head = [line for line in lines[:4] if line.startswith("Not in it")]
+        self.assertEqual(len(head), 1)
+        self.assertEqual([name in head[0] for name in named], [True] * 4 + [False])
+        self.assertIn(" and 1 more (see the end)", head[0])
+
     def test_ranks_that_are_missing_cost_nothing(self):
         self.forge(ranks=4)
         os.remove(self.files()[2])

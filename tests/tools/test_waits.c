@@ -122,6 +122,25 @@ static double of(pki_job_wait sort, size_t rank)
 
 /* -- the wait states -- */
 
+/* One operation of four was drawn: of n waits of w each, 4 w sqrt(n) sqrt(3 / 4). */
+static void what_is_scaled_up_has_an_error(void **state)
+{
+    (void)state;
+    begin();
+    for (uint64_t i = 0; i < 5; i++)
+        message(8 + 4 * i, 0, 1, (9 + 20 * i) * MS, (10 + 20 * i) * MS, (7 + 20 * i) * MS,
+                (11 + 20 * i) * MS);
+    find(4);
+    assert_true(of(PKI_JOB_LATE_SENDER, 1) == 4 * 5 * 2e6);
+    assert_true(fabs(w.waits.error[PKI_JOB_LATE_SENDER] - 4 * 2e6 * sqrt(5 * 0.75)) < 1);
+    end();
+    begin();
+    message(8, 0, 1, 9 * MS, 10 * MS, 2 * MS, 11 * MS);
+    find(1);
+    assert_true(w.waits.error[PKI_JOB_LATE_SENDER] == 0);
+    end();
+}
+
 static void late_senders_and_receivers(void **state)
 {
     (void)state;
@@ -527,6 +546,7 @@ static void a_matrix_of_all_ranks(void **state)
 }
 
 static const struct CMUnitTest waits_tests[] = {
+    cmocka_unit_test(what_is_scaled_up_has_an_error),
     cmocka_unit_test(late_senders_and_receivers),
     cmocka_unit_test(both_halves_of_a_call),
     cmocka_unit_test(waits_at_collectives),

@@ -269,7 +269,8 @@ typedef struct pki_job_waits {
     size_t messages, collectives; /* whose ranks were all found */
     size_t alone;                 /* operations that were found at some of their ranks only */
     int64_t doubt;                /* of two clocks, at most; ns */
-    double *by[PKI_JOB_WAITS];    /* by rank: ns of the run, scaled up */
+    double *by[PKI_JOB_WAITS];    /* by rank: ns of the run, scaled up... */
+    double error[PKI_JOB_WAITS];  /* ...and the sampling error of all ranks': one standard error */
     double *caused;               /* by rank: what others waited for it */
     size_t link_count;
     pki_job_link *links; /* slow ones first, by what they cost; then by rank */

@@ -272,11 +272,20 @@ static void sum_waited(const one_wait *all, size_t count, double sums[SORTS])
                 all[i].scale * take(&taken[sort_of(&all[i])], all[i].waits, all[i].ends);
 }
 
+/* Of operations that are drawn one in n each, which stands for n: sum of squares x (1 - 1 / n). Of
+ * a collective all ranks draw the same, so their errors add up; those of messages do in squares. */
+static void add_error(double *to, int sort, double of_rank)
+{
+    bool messages = sort == PKI_JOB_LATE_SENDER || sort == PKI_JOB_LATE_RECEIVER;
+    *to = messages ? hypot(*to, of_rank) : *to + of_rank;
+}
+
 /* Adds it to the rank's and to who caused it, times `factors`; without `to` only to the sums. */
 static void sum_late(const one_wait *all, size_t count, const double factors[SORTS],
                      pki_job_waits *to, double sums[SORTS])
 {
     int64_t taken = INT64_MAX;
+    double squares[PKI_JOB_WAITS] = {0};
     for (size_t i = 0; i < count; i++) {
         const one_wait *w = &all[i];
         if (w->until <= w->from)
@@ -287,8 +296,11 @@ static void sum_late(const one_wait *all, size_t count, const double factors[SOR
             to->doubt = PKI_MAX(to->doubt, w->doubt);
             to->by[w->sort][w->rank] += wait;
             to->caused[w->other] += wait;
+            squares[w->sort] += wait * wait * (1 - 1 / w->scale);
         }
     }
+    for (int sort = 0; to && sort < PKI_JOB_WAITS; sort++)
+        add_error(&to->error[sort], sort, sqrt(squares[sort]));
 }
 
 static void find_factors(const pki_job *j, size_t rank, const double stand_for[SORTS],

@@ -506,13 +506,16 @@ static void put_links(pki_json *j, const pki_job *of, const pki_job_waits *w, si
     pki_json_close(j, ']');
 }
 
-static void put_wait(pki_json *j, const pki_job *of, const char *key, const double *by_rank)
+static void put_wait(pki_json *j, const pki_job *of, const char *key, const double *by_rank,
+                     const double *error)
 {
     int32_t most;
     pki_json_open(j, key, '{');
     pki_json_real(j, "time", pki_job_wait_sum(of, by_rank, &most));
     if (most != PKI_JOB_NO_RANK)
         pki_json_int(j, "most_rank", most);
+    if (error)
+        pki_json_real(j, "error", *error);
     pki_json_close(j, '}');
 }
 
@@ -528,8 +531,8 @@ static void put_waits(pki_json *j, const pki_job *of, const pki_job_waits *w, si
         pki_json_uint(j, "alone", w->alone);
         pki_json_int(j, "doubt", w->doubt);
         for (int i = 0; i < PKI_JOB_WAITS; i++)
-            put_wait(j, of, pki_job_wait_keys[i], w->by[i]);
-        put_wait(j, of, "caused", w->caused);
+            put_wait(j, of, pki_job_wait_keys[i], w->by[i], &w->error[i]);
+        put_wait(j, of, "caused", w->caused, NULL);
         put_links(j, of, w, most);
     }
     pki_json_close(j, '}');

@@ -507,7 +507,8 @@ static void put_pairs(const pki_job *j, const pki_job_exchange *e, FILE *to)
 
 /* ---- waits ---- */
 
-static void put_wait(const pki_job *j, const char *name, const double *by_rank, FILE *to)
+static void put_wait(const pki_job *j, const char *name, const double *by_rank, double error,
+                     FILE *to)
 {
     char rank[16];
     int32_t most;
@@ -518,6 +519,7 @@ static void put_wait(const pki_job *j, const char *name, const double *by_rank, 
         largest = PKI_MAX(largest, by_rank[r]);
     pki_job_text_left(to, name, NAME);
     pki_put_cell(to, TIME(sum), 8);
+    pki_put_cell(to, error > 0 ? TIME(error) : "", 8);
     pki_put_cell(to, TIME(largest), 8);
     pki_put_cell(to, pki_job_text_rank(rank, most), 5);
     fputc('\n', to);
@@ -531,10 +533,10 @@ static void put_waits(const pki_job *j, const pki_job_waits *w, FILE *to)
             w->messages, w->collectives);
     fprintf(to, " waits\nof %s and less are not told from clocks\n",
             pki_figure_time((double)w->doubt).text);
-    fputs("                                 all     most   rank\n", to);
+    fputs("                                 all    error     most   rank\n", to);
     for (int i = 0; i < PKI_JOB_WAITS; i++)
-        put_wait(j, pki_job_wait_names[i], w->by[i], to);
-    put_wait(j, "for a rank, by all others", w->caused, to);
+        put_wait(j, pki_job_wait_names[i], w->by[i], w->error[i], to);
+    put_wait(j, "for a rank, by all others", w->caused, 0, to);
 }
 
 static void put_exchange(const pki_job_findings *f, FILE *to)
