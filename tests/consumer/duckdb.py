@@ -17,6 +17,20 @@ RANKS = 1024
 PACKAGE = "@duckdb/node-bindings-linux-x64"
 MARK = "<!-- not run: DuckDB's, by tests/consumer/duckdb.py -->\n"
 BLOCK = re.compile(re.escape(MARK) + r"```sql\n(.*?)```\n(?:" + re.escape(MARK) + r"```output\n(.*?)```\n)?", re.S)
+BESIDE = ("""SELECT rank, name, count(*) AS calls, quantile_cont(duration_us, 0.99) AS p99_us
+FROM read_csv('out/rank*/calls.csv') WHERE kind = 'compute' GROUP BY ALL ORDER BY p99_us DESC, rank LIMIT 3
+""", """rank,name,calls,p99_us
+2,backward,60,3583.86593
+2,forward,60,3581.8636799999995
+3,backward,60,3099.46861
+"""), ("""SELECT sequence, max(duration_ns) - min(duration_ns) AS waited_ns, arg_min(rank, duration_ns) AS last_rank
+FROM read_json('lines/collectives.ndjson', format = 'newline_delimited', ignore_errors = true)
+GROUP BY sequence ORDER BY waited_ns DESC LIMIT 3
+""", """sequence,waited_ns,last_rank
+25,999090,2
+17,994337,2
+23,994166,2
+""")
 
 
 class Result(ctypes.Structure):
@@ -71,7 +85,7 @@ def check(page, pk, run_trace, engine):
     assert len(blocks) >= 4, f"{len(blocks)} statements for DuckDB in {page}"
     make_files(pk, run_trace)
     wrong = 0
-    for sql, shown in blocks:
+    for sql, shown in (*blocks, *BESIDE):
         said = engine.ask(sql)
         if shown and said != shown:
             print(f"{sql}\nis shown to answer\n{shown}\nand answers\n{said}")
