@@ -24,6 +24,7 @@ from traces import InFolder
 
 CASES = sys.argv[1].split(",")
 PK, RUNS = map(os.path.abspath, sys.argv[2:4])
+BOARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../package/grafana.json")
 
 
 # ---- windows_path and what `pk report` makes of it ----
@@ -667,6 +668,26 @@ def look(exporter, prometheus):
     assert {float(sample["value"][1]) for sample in inside} == {1000, 1001}, inside
 
 
+# What Grafana puts in.
+VARIABLES = {"$program": ".*", "$rank": ".*", "$__rate_interval": "1m"}
+
+
+def look_at_board(prometheus):
+    """Each panel of the board shows something."""
+    with open(BOARD, encoding="utf-8") as file:
+        panels = json.load(file)["panels"]
+    for panel in panels:
+        for target in panel["targets"]:
+            text = target["expr"]
+            for name, value in VARIABLES.items():
+                text = text.replace(name, value)
+            assert "$" not in text, text
+            found = wait_for(panel["title"], lambda: query(prometheus, text))
+            labels = re.findall(r"{{(\w+)}}", target["legendFormat"])
+            assert all(label in sample["metric"] for sample in found for label in labels), (panel["title"], found)
+    print(f"{len(panels)} panels")
+
+
 def scrape():
     for tool in ("prometheus", "prometheus-node-exporter"):
         if not shutil.which(tool):
@@ -689,6 +710,7 @@ def scrape():
             processes = [subprocess.Popen(command, stdout=log, stderr=log) for command in commands]
             try:
                 look(exporter, prometheus)
+                look_at_board(prometheus)
             finally:
                 for process in processes:
                     process.terminate()
