@@ -511,6 +511,24 @@ static void look_up(bool slow)
         cause_ring();
 }
 
+/* The machine's free memory is put together, again and again, by who asks for it. */
+static int compactor = -1;
+
+static void may_compact(void)
+{
+    compactor = open("/proc/sys/vm/compact_memory", O_WRONLY | O_CLOEXEC);
+    cause_need(compactor >= 0, "/proc/sys/vm/compact_memory");
+}
+
+static void compact(bool slow)
+{
+    double until = cause_cpu() + cause_ms;
+    cause_compute(0.2);
+    while (slow && cause_cpu() < until)
+        if (pwrite(compactor, "1", 1, 0) != 1)
+            abort();
+}
+
 /* ---- the program's own doing ---- */
 
 static void decode_longer(void)
@@ -553,6 +571,8 @@ const cause causes_inside[] = {
     {"page-faults", "page-faults", NULL, false, TRUTH_COMPUTED, PLACE_MLP, .act = touch_fresh},
     {"trim", "page-faults", NULL, false, TRUTH_COMPUTED, PLACE_MLP, .begin = calibrate_trimming,
      .act = use_heap},
+    {"compaction", "huge-pages", NULL, false, TRUTH_COMPUTED, PLACE_MLP, .prepare = may_compact,
+     .act = compact},
     {"reclaim", "memory", NULL, false, TRUTH_WAITED, PLACE_MLP, .prepare = make_memory_group,
      .join = join_and_map, .act = look_up, .help = limit_memory, .finish = remove_group},
     {"batch", "more-work", "sample", false, TRUTH_COMPUTED, PLACE_EMBED, .prepare = batch_more},

@@ -31,7 +31,7 @@ REFUSED = {"perf": "perf_event_open", "proc": "/proc"}
 MISSING = "no capture"
 NOT_WHAT = ("mutex", "cold-read", "fsync", "pipe", "socket", "dns", "reclaim", "terminal")
 UNKNOWN = {"": {}, "perf": {"page-faults": "compute", "trim": "compute"}, "cgroups": {},
-           "proc": {"page-faults": "compute", "trim": "compute", "loader-computes": "wait", "loader-waits": "wait",
+           "proc": {"page-faults": "compute", "trim": "compute", "compaction": "compute", "loader-computes": "wait", "loader-waits": "wait",
                     **{name: "wait" for name in NOT_WHAT}}}
 NOBODY = {"": (), "perf": ("function",), "cgroups": ("quota",),
           "proc": ("priority", "quota", "openmp", "mutex", "loader-computes", "loader-waits", "function")}

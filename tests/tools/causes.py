@@ -98,6 +98,12 @@ class Causes(InStates):
         self.assertEqual(causes[0]["cause"], "compute")
         causes, _ = self.causes(*kernel[:15], *self.samples(20, "/nowhere/busy+0x12", 20 * MS), ("page faults", 0, MS, {"count": 5000}))
         self.assertEqual((causes[0]["cause"], causes[0]["function"]), ("page-faults", "busy"))
+        for state, cause, words in (("pages moved between nodes", "numa", "which moved 6.00K pages between NUMA nodes"),
+                                    ("pages looked at to compact memory", "compute", "(in the kernel for the most part)"),
+                                    ("huge pages split", "huge-pages", "which compacted memory or split huge pages")):
+            causes, text = self.causes(*kernel, (state, 5 * MS, 40 * MS, {"count": 6000}))
+            self.assertEqual(causes[0]["cause"], cause)
+            self.assertIn(words, text)
         causes, _ = self.causes(*kernel, ("major page faults", 5 * MS, 40 * MS, {"count": 900}))
         self.assertEqual(causes[0]["cause"], "memory")
         pressure = ("memory pressure", 5 * MS, 40 * MS, {"off_ns": 30 * MS})  # of the machine: somebody else's, it may be

@@ -236,16 +236,32 @@ static double sum_of(const sharing *s, const char *what)
     return (double)sum;
 }
 
+static const struct {
+    const char *state, *cause;
+    double a_ms; /* so many of them a millisecond of the kernel, to be what it did */
+} of_pages[] = {{PKI_STATE_NUMA, PKI_NUMA, 50},
+                {PKI_STATE_COMPACTED, PKI_COMPACTED, 500},
+                {PKI_STATE_SPLIT, PKI_COMPACTED, 5}};
+
 /* Of what the kernel did for the program nothing is seen but what it counts: page faults, of which
  * there is one for each of these milliseconds at least; pages that it had to read back, each in a
- * tenth of one at least; and that tasks had to wait until it had taken back memory. */
+ * tenth of one at least; that tasks had to wait until it had taken back memory; and, of the
+ * machine, what it did with pages, while most of the path was in it. */
 static void tell_kernel(const sharing *s, pki_cause *c, double ns)
 {
     double faults = sum_of(s, PKI_STATE_FAULTS), major = sum_of(s, PKI_STATE_MAJOR_FAULTS);
     double ms = ns / 1e6;
     bool pressed = major > 0 && sum_of(s, PKI_STATE_PRESSURE) >= HAD * c->ns; /* the machine is */
     bool memory = pressed || major >= READ_BACK * ms;
-    if (c->now > 0 || ns < TOLD * c->ns || (!memory && faults < ms))
+    if (c->now > 0 || ns < TOLD * c->ns)
+        return;
+    for (size_t i = 0; i < PKI_COUNT_OF(of_pages); i++)
+        if (sum_of(s, of_pages[i].state) >= of_pages[i].a_ms * ms && ms > 0) {
+            set(&c->cause, of_pages[i].cause);
+            c->now = sum_of(s, of_pages[i].state);
+            return;
+        }
+    if (!memory && faults < ms)
         return;
     set(&c->cause, memory ? PKI_WAITS_MEMORY : PKI_PAGE_FAULTS);
     c->now = memory ? major : faults;

@@ -199,8 +199,9 @@ static uint64_t amount_of(const event *e, const char *key)
 static bool is_of_waiting(const look_seen *l)
 {
     static const char *const others[] = {
-        PKI_STATE_NEIGHBOUR, PKI_STATE_QUOTA, PKI_STATE_FAULTS, PKI_STATE_MAJOR_FAULTS,
-        PKI_STATE_PRESSURE,  PKI_STATE_READY, PKI_STATE_TIME,   PKI_STATE_UNTOLD};
+        PKI_STATE_NEIGHBOUR, PKI_STATE_QUOTA,     PKI_STATE_FAULTS, PKI_STATE_MAJOR_FAULTS,
+        PKI_STATE_PRESSURE,  PKI_STATE_READY,     PKI_STATE_TIME,   PKI_STATE_UNTOLD,
+        PKI_STATE_NUMA,      PKI_STATE_COMPACTED, PKI_STATE_SPLIT};
     for (size_t i = 0; i < PKI_COUNT_OF(others); i++)
         if (strcmp(l->what, others[i]) == 0)
             return false;

@@ -329,6 +329,11 @@ static words what_more(const pki_cause *c)
     else if (strcmp(c->cause, PKI_PAGE_FAULTS) == 0)
         snprintf(w.text, sizeof w.text, "in the kernel, for %s page faults",
                  pki_figure_scaled(c->now, "").text);
+    else if (strcmp(c->cause, PKI_NUMA) == 0)
+        snprintf(w.text, sizeof w.text, "in the kernel, which moved %s pages between NUMA nodes",
+                 pki_figure_scaled(c->now, "").text);
+    else if (strcmp(c->cause, PKI_COMPACTED) == 0)
+        strcpy(w.text, "in the kernel, which compacted memory or split huge pages");
     else if (strcmp(c->cause, PKI_WAITS_MEMORY) == 0)
         strcpy(w.text, "in the kernel, which took memory back, or read it back");
     else if (c->function[0])

@@ -57,6 +57,9 @@ size_t pki_chrome_activity(const pki_chrome *chrome, char out[PKI_EVENT_BYTES],
 #define PKI_STATE_QUOTA "quota"
 #define PKI_STATE_FAULTS "page faults"
 #define PKI_STATE_MAJOR_FAULTS "major page faults"
+#define PKI_STATE_NUMA "pages moved between nodes" /* of the machine, as the next three */
+#define PKI_STATE_COMPACTED "pages looked at to compact memory"
+#define PKI_STATE_SPLIT "huge pages split"
 #define PKI_STATE_PRESSURE "memory pressure"
 #define PKI_STATE_TIME "processor time" /* by its account, of a late step */
 #define PKI_STATE_UNTOLD "not told"     /* what the kernel does not say, and why */

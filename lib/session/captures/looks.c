@@ -51,14 +51,15 @@
 #define SEEN_MOST 64u
 #define BURST_NS 10e9                  /* of that long what looks may take is theirs in a burst */
 #define OVERHEAD_PART 0.5              /* of overhead_max */
-#define SAMPLES_TAKE 0.014             /* of the sampled time (docs/internals/overhead.md) */
+#define SAMPLES_TAKE 0.03              /* of the sampled time, with what unwinding takes */
 #define QUOTA_PERIOD 100000000u        /* ns, the kernel's own choice, which few change */
 #define QUOTA_KNOWN 5000000000u        /* of longer times nobody knows which step it was */
 #define TRACK_LOOKS ((1u << 21) + 16u) /* pki_track_apart; behind those of states.c */
 #define SCANS_MOST 50u                 /* of one late step */
 #define SCAN_SHARE 50u                 /* of the time between two such looks one may take */
 #define SCAN_LEAST 20000000u           /* ns between two looks at all processes */
-#define CONSUMERS_MOST 1024u           /* processes that are followed; and threads */
+#define OF_PAGES 3u
+#define CONSUMERS_MOST 1024u /* processes that are followed; and threads */
 
 typedef struct consumer {
     uint32_t id;
@@ -86,8 +87,9 @@ static struct {
     uint64_t given_up; /* the same, of one whose thread is gone */
     uint64_t first, last;
     uint32_t of, processor;
-    uint64_t faults_before[2], faults[2]; /* then, and since the first look */
-    uint64_t pressure_before, pressure;   /* the same, ns */
+    uint64_t faults_before[2], faults[2];             /* then, and since the first look */
+    uint64_t pressure_before, pressure;               /* the same, ns */
+    uint64_t pages_before[OF_PAGES], pages[OF_PAGES]; /* as it was found late, and ended */
     bool has_processor;
     unsigned looks, count;
     pki_wait all[SEEN_MOST];
@@ -343,6 +345,23 @@ static uint64_t read_pressure(void)
     return total ? strtoull(total + 6, NULL, 10) : 0;
 }
 
+/* What the kernel did with pages of the whole machine, in this order. proc(5), vmstat. */
+static const struct {
+    const char *key, *state;
+} of_pages[OF_PAGES] = {{"\nnuma_pages_migrated ", PKI_STATE_NUMA},
+                        {"\ncompact_migrate_scanned ", PKI_STATE_COMPACTED},
+                        {"\nthp_split_page ", PKI_STATE_SPLIT}};
+
+static void read_pages(uint64_t counts[OF_PAGES])
+{
+    char text[8192];
+    bool known = pki_small_file_once("/proc/vmstat", text, sizeof text);
+    for (unsigned i = 0; i < OF_PAGES; i++) {
+        const char *at = known ? strstr(text, of_pages[i].key) : NULL;
+        counts[i] = at ? strtoull(at + strlen(of_pages[i].key), NULL, 10) : 0;
+    }
+}
+
 static bool look(const pki_session *s, uint64_t now)
 {
     pki_thread_stat stat;
@@ -353,6 +372,7 @@ static bool look(const pki_session *s, uint64_t now)
         x.ticks = stat.in_kernel;
         memcpy(x.faults_before, stat.faults, sizeof stat.faults);
         x.pressure_before = read_pressure();
+        read_pages(x.pages_before);
     }
     x.in_kernel = stat.in_kernel - x.ticks;
     for (int i = 0; i < 2; i++)
@@ -398,6 +418,7 @@ static void end_late(const pki_session *s, bool scans)
         scan_all();
     pki_stacks_late(0);
     end_account(s);
+    read_pages(x.pages);
     x.pressure = 1000 * pki_saturating_sub(read_pressure(), x.pressure_before);
     x.step = 0;
     x.ended = true;
@@ -449,9 +470,7 @@ static bool may_look(const pki_session *s, uint64_t now)
 static bool look_and_pay(const pki_session *s, uint64_t now)
 {
     account before = x.latest;
-    uint64_t began = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
     bool seen = look(s, now);
-    x.credit -= (double)(pki_read_clock(CLOCK_THREAD_CPUTIME_ID) - began);
     if (before.of == x.latest.of)
         x.credit -= SAMPLES_TAKE * (double)pki_saturating_sub(x.latest.running, before.running);
     return seen;
@@ -493,11 +512,12 @@ static uint64_t watch(pki_session *s, uint64_t slept, uint64_t due)
     if (!looks && !over) /* once one has ended, the round tells what is known of it */
         return !late || x.ended ? 0 : PKI_MAX(late, now + poll_ns(now));
     pki_io_works();
-    uint64_t next = 0;
+    uint64_t next = 0, began = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
     if (over)
         end_late(s, true);
     else
         next = look_again(s, ticks, late, now);
+    x.credit -= (double)(pki_read_clock(CLOCK_THREAD_CPUTIME_ID) - began);
     pki_io_rests();
     return next;
 }
@@ -646,6 +666,9 @@ static void drain(pki_session *s)
     tell_amount(s, PKI_STATE_FAULTS, "count", x.faults[0]);
     tell_amount(s, PKI_STATE_MAJOR_FAULTS, "count", x.faults[1]);
     tell_amount(s, PKI_STATE_PRESSURE, "off_ns", x.pressure);
+    for (unsigned i = 0; i < OF_PAGES; i++)
+        tell_amount(s, of_pages[i].state, "count",
+                    pki_saturating_sub(x.pages[i], x.pages_before[i]));
     if (x.scanned)
         tell_neighbour(s);
     x.processes.scans = x.processes.count = x.threads.scans = x.threads.count = 0;
