@@ -15,16 +15,19 @@
 
 #include "job/verdicts/verdicts.h"
 
-#define RANKS_MOST 64
+#define RANKS_MOST 12000
+#define RING_MOST 64
 #define STEPS_MOST 200
+#define CELLS_MOST (RING_MOST * STEPS_MOST)
 #define STEP 10e6     /* ns of work */
 #define TRANSFER 50e3 /* ns of a message */
 
 /* ---- what is simulated ---- */
 
 /* Ranks in a ring that exchange halos with both neighbours, and nothing else; the same, and each
- * tenth step a reduction over all; a chain in which each waits for the one before it. */
-typedef enum shape { RING, RING_AND_REDUCE, CHAIN } shape;
+ * tenth step a reduction over all; a chain in which each waits for the one before it; one in which
+ * it is the one behind. */
+typedef enum shape { RING, RING_AND_REDUCE, CHAIN, BACKWARDS } shape;
 
 typedef struct job {
     shape shape;
@@ -56,7 +59,8 @@ static const char *const names[STAGES] = {"inside",      "prepare",       "MPI_I
 static const uint32_t kinds[STAGES] = {PK_COMPUTE, PK_COMPUTE, PK_COMM, PK_COMM,
                                        PK_COMM,    PK_COMM,    PK_IO};
 
-static double cells[STEPS_MOST][RANKS_MOST][STAGES], at[RANKS_MOST];
+static double cells[CELLS_MOST][STAGES], at[RANKS_MOST];
+static size_t width; /* ranks */
 
 /* The same noise with a fault and without. */
 static double noise_of(const job *j, size_t rank, size_t step)
@@ -91,11 +95,11 @@ static void pass(size_t step, size_t rank, int stage, double until)
 {
     /* A call takes some microseconds of its own, now these, now those. */
     double ns = fmax(until - at[rank], 0) + 1e3 + (double)((step * 7 + rank * 13) % 10) * 1e3;
-    cells[step][rank][stage] += ns;
+    cells[step * width + rank][stage] += ns;
     at[rank] += ns;
 }
 
-static pki_sequence_row rows[RANKS_MOST][4 * STEPS_MOST];
+static pki_sequence_row rows[RING_MOST][4 * STEPS_MOST];
 static size_t row_count[RANKS_MOST];
 
 /* As both ends tell of it; requests are waited for one by one. */
@@ -120,7 +124,7 @@ static void message(size_t step, size_t from, size_t to, double sent, double pos
 
 static void exchange(const job *j, size_t step)
 {
-    double sent[RANKS_MOST];
+    double sent[RING_MOST];
     for (size_t r = 0; r < j->ranks; r++) {
         sent[r] = at[r];
         pass(step, r, ISEND, at[r]);
@@ -143,16 +147,28 @@ static void reduce(const job *j, size_t step)
         pass(step, r, REDUCE, last + TRANSFER);
 }
 
+static bool is_chain(const job *j)
+{
+    return j->shape >= CHAIN;
+}
+
+/* The one that is waited for. */
+static size_t before(const job *j, size_t r)
+{
+    return j->shape == BACKWARDS ? r + 1 : r - 1;
+}
+
 static void chain(const job *j, size_t step)
 {
     double sent = 0;
-    for (size_t r = 0; r < j->ranks; r++) {
-        if (r)
-            pass(step, r, RECV, sent + way(j, r - 1, r));
+    for (size_t i = 0; i < j->ranks; i++) {
+        size_t r = j->shape == BACKWARDS ? j->ranks - 1 - i : i;
+        if (i)
+            pass(step, r, RECV, sent + way(j, before(j, r), r));
         pass(step, r, INSIDE, at[r] + work_of(j, r, step));
         pass(step, r, PREPARE, at[r] + prepare_of(j, r, step));
         sent = at[r];
-        if (r + 1 < j->ranks)
+        if (i + 1 < j->ranks)
             pass(step, r, ISEND, at[r]);
     }
 }
@@ -164,14 +180,15 @@ static double simulate(const job *j)
     memset(cells, 0, sizeof cells);
     memset(at, 0, sizeof at);
     memset(row_count, 0, sizeof row_count);
+    width = j->ranks;
     for (size_t s = 0; s < j->steps; s++) {
-        for (size_t r = 0; j->shape != CHAIN && r < j->ranks; r++) {
+        for (size_t r = 0; !is_chain(j) && r < j->ranks; r++) {
             pass(s, r, INSIDE, at[r] + work_of(j, r, s));
             pass(s, r, PREPARE, at[r] + prepare_of(j, r, s));
             if (j->saves && r == 3 && s % 10 == 9)
                 pass(s, r, SAVE, at[r] + 3 * STEP);
         }
-        if (j->shape == CHAIN)
+        if (is_chain(j))
             chain(j, s);
         else
             exchange(j, s);
@@ -189,8 +206,8 @@ static pki_summary ranks[RANKS_MOST];
 
 static void add_partner(const job *j, pki_comm_summary *c, size_t rank, size_t other)
 {
-    bool sends = j->shape != CHAIN || other == rank + 1;
-    bool gets = j->shape != CHAIN || rank == other + 1;
+    bool sends = !is_chain(j) || rank == before(j, other);
+    bool gets = !is_chain(j) || other == before(j, rank);
     c->partners[c->partner_count++] = (pki_partner_row){
         .rank = (int32_t)other, .sent = sends ? j->steps : 0, .received = gets ? j->steps : 0};
 }
@@ -206,7 +223,7 @@ static void fill_loop(const job *j, size_t rank, pki_loop_row *loop, const char 
         block[PKI_BLOCK_INDEX] = s;
         block[PKI_BLOCK_STEPS] = 1;
         for (size_t k = 0; k < STAGES; k++) {
-            block[PKI_BLOCK_HEAD + k] = (uint64_t)cells[s][rank][k];
+            block[PKI_BLOCK_HEAD + k] = (uint64_t)cells[s * width + rank][k];
             block[PKI_BLOCK_TIME] += block[PKI_BLOCK_HEAD + k];
         }
         loop->number_count += PKI_BLOCK_HEAD + STAGES;
@@ -243,12 +260,13 @@ static void fill_rank(const job *j, size_t r)
     *q = (pki_sequences){.operations = row_count[r], .one_in = 1, .row_count = row_count[r]};
     q->clock = strdup("one");
     q->rows = calloc(row_count[r] + 1, sizeof *q->rows);
-    memcpy(q->rows, rows[r], row_count[r] * sizeof *q->rows);
+    if (row_count[r])
+        memcpy(q->rows, rows[r], row_count[r] * sizeof *q->rows);
     c->partners = calloc(2, sizeof *c->partners);
     size_t left = (r + j->ranks - 1) % j->ranks, right = (r + 1) % j->ranks;
-    if (j->shape != CHAIN || r > 0)
+    if (!is_chain(j) || r > 0)
         add_partner(j, c, r, left);
-    if (j->shape != CHAIN || r + 1 < j->ranks)
+    if (!is_chain(j) || r + 1 < j->ranks)
         add_partner(j, c, r, right);
 }
 
@@ -284,7 +302,7 @@ static void look(const job *j)
     now.took = simulate(j);
     for (size_t r = 0; r < j->ranks; r++)
         fill_rank(j, r);
-    if (j->shape == CHAIN)
+    if (is_chain(j))
         put_first(j->ranks, RECV);
     assert_int_equal(pki_job_of(&now.all, ranks, j->ranks, &(pki_job_steps){0}), PKI_JOB_MADE);
     assert_true(pki_job_find(&now.found, &now.all));
@@ -450,7 +468,21 @@ static void nobody_is_blamed_alone_in_a_healthy_job(void **state)
     }
 }
 
+/* Who is passed first waits for all others, one behind the other. */
+static void a_chain_is_as_deep_as_there_are_ranks(void **state)
+{
+    (void)state;
+    job j = usual;
+    j.shape = BACKWARDS;
+    j.ranks = RANKS_MOST;
+    j.steps = CELLS_MOST / RANKS_MOST;
+    look(&j);
+    assert_true(now.found.blames.all.waited > 0);
+    leave();
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_chain_is_as_deep_as_there_are_ranks),
     cmocka_unit_test(a_late_rank_is_replayed),
     cmocka_unit_test(so_is_a_late_host),
     cmocka_unit_test(so_is_a_part_of_the_run),

@@ -1,6 +1,7 @@
 /* lib/job/figures/replay.c - the ranks' steps once more: who caused what others waited for, and how
  * long they would take if something were otherwise (figures.h) */
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,6 +158,7 @@ typedef struct walk {
     runner *runners;
     turn turn;
     double part; /* of its block that is passed at once */
+    bool done;
 } walk;
 
 static double *row_of(const walk *w, size_t loop, size_t stage, size_t rank)
@@ -686,7 +688,7 @@ static void find_early(walk *w, const turn *turns, size_t count)
     }
 }
 
-static bool walk_all(walk *w)
+static bool pass_turns(walk *w)
 {
     size_t count;
     turn *turns = find_turns(w->of, &count);
@@ -702,6 +704,30 @@ static bool walk_all(walk *w)
     }
     free(turns);
     return turns != NULL;
+}
+
+static void *walk_here(void *user)
+{
+    walk *w = user;
+    w->done = pass_turns(w);
+    return NULL;
+}
+
+/* Whom one waits for is passed first, and whom that waits for before it: as deep as there are
+ * ranks, so it takes a stack for so many. */
+#define STACK_OF_RANK ((size_t)8 << 10)
+
+static bool walk_all(walk *w)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    if (pthread_attr_init(&attr) != 0)
+        return false;
+    bool begun =
+        pthread_attr_setstacksize(&attr, (1u << 20) + w->of->rank_count * STACK_OF_RANK) == 0 &&
+        pthread_create(&thread, &attr, walk_here, w) == 0;
+    pthread_attr_destroy(&attr);
+    return begun && pthread_join(thread, NULL) == 0 && w->done;
 }
 
 /* ---- what is asked ---- */
