@@ -193,14 +193,16 @@ static PKI_COLD void *malloc_otherwise(size_t size)
 }
 
 /* Apart, so that who is skipped saves no register. */
-static PKI_NOINLINE void *malloc_looking(size_t size)
+static PKI_NOINLINE void *malloc_exactly(size_t size)
 {
-    return PKI_UNLIKELY(!is_counted(size)) ? malloc_otherwise(size) : malloc_counted(size);
+    return malloc_counted(size);
 }
 
 EXPORT void *malloc(size_t size)
 {
-    return pki_sample_skips(size) ? pki_next.malloc(size) : malloc_looking(size);
+    if (is_counted(size))
+        return malloc_exactly(size);
+    return pki_sample_skips(size) ? pki_next.malloc(size) : malloc_otherwise(size);
 }
 
 static inline bool remove_small(void *block, size_t usable, tag *t)
