@@ -1,5 +1,5 @@
-"""dask_job.py PAGE PK RUN_TRACE SCRIPT - the questions of docs/query.md to all ranks, as they stand, on Dask distributed
-(examples/on_dask.py): 1,024 ranks, workers with 200 MB each, equal to pk query. As root the workers are two hosts each in a
+"""dask_job.py PAGE PK RUN_TRACE SCRIPT RANKS - the questions of docs/query.md to all ranks, as they stand, on Dask distributed
+(examples/on_dask.py): workers with 200 MB each, equal to pk query. The figures in docs are those of 1,024 ranks. As root the workers are two hosts each in a
 network of its own."""
 
 import csv
@@ -15,7 +15,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-RANKS, WORKERS, LIMIT = 1024, 4, 200 * 10**6
+RANKS, WORKERS, LIMIT = int(sys.argv[5]), 4, 200 * 10**6
 BLOCK = re.compile(r"<!-- on: (rank0.json rank1.json rank2.json rank3.json) -->\n```sql\n(.*?)```\n", re.S)
 # What a question is known by, its table, by what its rows may be apart, and what is made of the answers.
 HOW = [
@@ -158,4 +158,4 @@ def main(page, pk, run_trace, script):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:5])
