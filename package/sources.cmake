@@ -61,6 +61,7 @@ set(PK_SOURCES
   lib/measure/thinning.c
   lib/measure/timeline.c
   lib/measure/union.c
+  lib/measure/device/fill.c
   lib/measure/machine/machine.c
   lib/measure/shape.c
   lib/measure/goodput/life.c
@@ -127,7 +128,6 @@ set(PK_SOURCES
   lib/comm/plugin/none.c
   lib/backend/cuda/none.c
   lib/backend/nvml/api.c
-  lib/backend/nvml/gpm.c
   lib/backend/nvml/reading.c
   lib/backend/nvml/nvml.c
   lib/backend/nvml/sampler.c

@@ -96,10 +96,15 @@ FORTRAN(BOTH)
 
 /* ---- the beginning and the end: as C's ---- */
 
-#define AS_C(SMALL, PARAMS, CALL)                                                                  \
+#define AS_C(SMALL, PARAMS, ARGS, CALL)                                                            \
+    __attribute__((weak)) void pmpi_##SMALL##_ PARAMS;                                             \
     __attribute__((visibility("default"))) void mpi_##SMALL##_ PARAMS;                             \
     void mpi_##SMALL##_ PARAMS                                                                     \
     {                                                                                              \
+        if (pki_mpi_is_other()) {                                                                  \
+            pmpi_##SMALL##_ ARGS;                                                                  \
+            return;                                                                                \
+        }                                                                                          \
         int said = CALL;                                                                           \
         if (status)                                                                                \
             *status = said;                                                                        \
@@ -107,9 +112,15 @@ FORTRAN(BOTH)
     __attribute__((visibility("default"))) void mpi_##SMALL##_f08_ PARAMS                          \
         __attribute__((alias("mpi_" #SMALL "_")));
 
-AS_C(init, (MPI_Fint * status), MPI_Init(NULL, NULL))
+/* session.c */
+extern __typeof__(PMPI_Init) pki_mpi_Init;
+extern __typeof__(PMPI_Init_thread) pki_mpi_Init_thread;
+extern __typeof__(PMPI_Finalize) pki_mpi_Finalize;
+extern __typeof__(PMPI_Abort) pki_mpi_Abort;
+
+AS_C(init, (MPI_Fint * status), (status), pki_mpi_Init(NULL, NULL))
 AS_C(init_thread, (const MPI_Fint *wanted, MPI_Fint *given, MPI_Fint *status),
-     MPI_Init_thread(NULL, NULL, *wanted, given))
-AS_C(finalize, (MPI_Fint * status), MPI_Finalize())
-AS_C(abort, (const MPI_Fint *comm, const MPI_Fint *code, MPI_Fint *status),
-     MPI_Abort(MPI_Comm_f2c(*comm), *code))
+     (wanted, given, status), pki_mpi_Init_thread(NULL, NULL, *wanted, given))
+AS_C(finalize, (MPI_Fint * status), (status), pki_mpi_Finalize())
+AS_C(abort, (const MPI_Fint *comm, const MPI_Fint *code, MPI_Fint *status), (comm, code, status),
+     pki_mpi_Abort(PMPI_Comm_f2c(*comm), *code))

@@ -113,4 +113,12 @@ struct pki_device {
     uint64_t overhead_count, overhead;
 };
 
+/* Whether the figure has a value in this view, memory in use being known or not. */
+static inline bool pki_device_has_figure(int view, int figure, double memory)
+{
+    if (figure == PKI_GPU_MEMORY)
+        return memory >= 0;
+    return view == MEASURED || figure < PKI_GPU_MEMORY;
+}
+
 /* device/steps.c: sums up what the items say about [from, to) in this view, and adds it. Sorted. */
