@@ -392,7 +392,11 @@ static PKI_COLD void keep_note(pki_chrome *c, uint32_t tid, const pki_record *r,
         --*count;
         c->noted--;
     }
-    kept[(*count)++] = (noted){tid, pki_what_depth(r->what), {*r, *more}};
+    noted *n = &kept[(*count)++];
+    *n = (noted){tid, pki_what_depth(r->what), {*r, {0}}};
+    if (pki_record_slots(r->what) ==
+        2) /* else it is of the next record, which may be being written */
+        n->record[1] = *more;
     c->noted++;
 }
 
