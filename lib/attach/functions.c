@@ -14,6 +14,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <regex.h>
@@ -256,7 +257,7 @@ static const char *find_functions(const char *pattern)
     if (found.own || dlsym(RTLD_DEFAULT, ENTER) != (void *)(uintptr_t)&__cyg_profile_func_enter)
         return "the program has a " ENTER " of its own";
     if (found.count)
-        return NULL;
+        return wanted_ones ? NULL : "there is no memory";
     return found.hooked
                ? "no function that was compiled with -finstrument-functions has such a name"
                : "nothing here was compiled with -finstrument-functions";
@@ -285,7 +286,10 @@ static pk_region *region_at(void *code)
     pk_region *region = __atomic_load_n(&w->region, __ATOMIC_ACQUIRE);
     if (region)
         return region;
-    region = pk_region_named(w->name); /* pairs with the acquire: others store the same */
+    int error = errno; /* a function that ends has perhaps just set it */
+    region = pk_region_named(w->name);
+    errno = error;
+    /* pairs with the acquire: others store the same */
     __atomic_store_n(&w->region, region, __ATOMIC_RELEASE);
     return region;
 }

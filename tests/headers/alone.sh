@@ -46,20 +46,23 @@ compile() # COMPILER LANGUAGE STANDARD FLAGS...
         { echo "failed: $compiler -std=$standard: pk/$header"; failed=1; }
 }
 
-# Between the oldest and the newest standard of C++ nothing that headers use has come or gone.
-if [ "${header%.hpp}" = "$header" ]; then
-    for standard in c11 gnu11 c17; do
-        compile "$cc" c $standard -Wstrict-prototypes -Wmissing-prototypes
+for disabled in "" -DPK_DISABLE; do
+    if [ "${header%.hpp}" = "$header" ]; then
+        for standard in c11 gnu11 c17; do
+            compile "$cc" c $standard -Wstrict-prototypes -Wmissing-prototypes $disabled
+        done
+    fi
+    for standard in c++11 c++14 c++17 c++20; do
+        compile "$cxx" c++ $standard -Wold-style-cast $disabled
     done
-    compile "$cc" c c11 -Wstrict-prototypes -Wmissing-prototypes -DPK_DISABLE
-    # Programs of C++ that include it as C, which theirs may do for all headers of C.
-    printf 'extern "C" {\n#include <pk/%s>\n}\nextern int used;\n' "$header" >extern.c++
-    $cache "$cxx" -x c++ -std=c++20 $common -I"$dir" -c extern.c++ -o object.o ||
-        { echo "failed: $cxx: pk/$header in extern \"C\""; failed=1; }
-fi
-for standard in c++11 c++17 c++20; do
-    compile "$cxx" c++ $standard -Wold-style-cast
 done
-compile "$cxx" c++ c++11 -Wold-style-cast -DPK_DISABLE
+# Programs of C++ that include it as C, which theirs may do for all headers of C.
+if [ "${header%.hpp}" = "$header" ]; then
+    for standard in c++11 c++20; do
+        printf 'extern "C" {\n#include <pk/%s>\n}\nextern int used;\n' "$header" >extern.c++
+        $cache "$cxx" -x c++ "-std=$standard" $common -I"$dir" -c extern.c++ -o object.o ||
+            { echo "failed: $cxx -std=$standard: pk/$header in extern \"C\""; failed=1; }
+    done
+fi
 compile "$cxx" c++ c++11 -fno-exceptions -fno-rtti
 exit $failed

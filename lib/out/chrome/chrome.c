@@ -394,8 +394,8 @@ static PKI_COLD void keep_note(pki_chrome *c, uint32_t tid, const pki_record *r,
     }
     noted *n = &kept[(*count)++];
     *n = (noted){tid, pki_what_depth(r->what), {*r, {0}}};
-    if (pki_record_slots(r->what) ==
-        2) /* else it is of the next record, which may be being written */
+    /* Of one slot, `more` is of the next record, which its thread may be writing. */
+    if (pki_record_slots(r->what) == 2)
         n->record[1] = *more;
     c->noted++;
 }
