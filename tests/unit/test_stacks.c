@@ -10,6 +10,7 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -56,10 +57,12 @@ static uint64_t offset_of(work_function *function)
 
 typedef struct seen {
     unsigned all, leaf, middle, outer; /* samples; in leaf; called by middle; that by outer */
+    unsigned made, caller;             /* that by code of no file; that by who called it */
     unsigned known;                    /* of leaf, those whose function the tables tell */
 } seen;
 
-static uint64_t begins[3]; /* the offsets of the functions that work, innermost first */
+static uint64_t caller_begins; /* the offset of who calls the code of no file */
+static uint64_t begins[3];     /* the offsets of the functions that work, innermost first */
 
 /* In it, and in none of the others. */
 static bool is_within(const pki_place *p, unsigned which)
@@ -78,7 +81,12 @@ static void add(seen *to, const pki_stack_sample *s)
     to->leaf += leaf;
     to->known += leaf && s->places[0].function == begins[0];
     to->middle += middle;
-    to->outer += middle && s->count > 2 && is_within(&s->places[2], 2);
+    bool outer = middle && s->count > 2 && is_within(&s->places[2], 2);
+    bool made = outer && s->count > 3 && !s->places[3].number;
+    to->outer += outer;
+    to->made += made;
+    to->caller +=
+        made && s->count > 4 && s->places[4].number && s->places[4].offset - caller_begins < 300;
 }
 
 static void work_and_see(work_function *work, work_function *const places[3], seen *out)
@@ -126,6 +134,49 @@ static void by_frame_pointers(void **state)
     assert_true(s.middle * 100 >= s.leaf * 90);
     assert_true(s.outer * 100 >= s.leaf * 90);
 }
+
+/* ---- trampolines, as Python's perf support makes them: code of no file and without tables ---- */
+
+#if defined __x86_64__
+static const unsigned char trampolines[][16] = {
+    /* sub $8, %rsp; call *%rcx; add $8, %rsp; ret */
+    {0x48, 0x83, 0xec, 8, 0xff, 0xd1, 0x48, 0x83, 0xc4, 8, 0xc3},
+    /* push %rbp; mov %rsp, %rbp; call *%rcx; pop %rbp; ret */
+    {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3}};
+
+typedef double trampoline(uint64_t rounds, void *, void *, work_function *work);
+static trampoline *through;
+
+static __attribute__((noinline)) double by_trampoline(uint64_t rounds)
+{
+    return through(rounds, NULL, NULL, tables_outer) + 1;
+}
+
+static void by_trampolines(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < PKI_COUNT_OF(trampolines); i++) {
+        seen s;
+        void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(code != MAP_FAILED); /* NOLINT */
+        memcpy(code, trampolines[i], sizeof trampolines[i]);
+        assert_int_equal(mprotect(code, 4096, PROT_READ | PROT_EXEC), 0);
+        memcpy(&through, &code, sizeof code);
+        caller_begins = offset_of(by_trampoline);
+        work_and_see(by_trampoline, tables_places, &s);
+        print_message("# %u by the trampoline, %u by its caller\n", s.made, s.caller);
+        assert_true(s.made * 100 >= s.leaf * 95);
+        assert_true(s.caller * 100 >= s.leaf * 95);
+        munmap(code, 4096);
+    }
+}
+#else
+static void by_trampolines(void **state)
+{
+    (void)state;
+    skip(); /* theirs have a frame */
+}
+#endif
 
 /* Of 200 ms there is a sample in each, as many as the thread has had of a processor. */
 static void as_many_as_it_ran(void **state)
@@ -262,9 +313,9 @@ static void nothing_to_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_tables),         cmocka_unit_test(by_frame_pointers),
-        cmocka_unit_test(as_many_as_it_ran), cmocka_unit_test(of_this_thread),
-        cmocka_unit_test(nothing_to_read),
+        cmocka_unit_test(by_tables),      cmocka_unit_test(by_frame_pointers),
+        cmocka_unit_test(by_trampolines), cmocka_unit_test(as_many_as_it_ran),
+        cmocka_unit_test(of_this_thread), cmocka_unit_test(nothing_to_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

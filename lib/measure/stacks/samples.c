@@ -412,7 +412,9 @@ static void unwind(raw *r, pki_stack_sample *out)
         if (!c && behind_call)
             return;
         add_place(out, pc, row, c);
-        if (!pki_frame_leave(row, read_copy, &copy, &now))
+        bool made = c && !c->number && behind_call;
+        if (made ? !pki_frame_leave_made(read_memory, read_copy, &copy, &now)
+                 : !pki_frame_leave(row, read_copy, &copy, &now))
             return;
         behind_call = !(row && row->of_signal);
     }

@@ -61,6 +61,11 @@ typedef struct pki_registers {
 bool pki_frame_leave(const pki_frame_row *row, pki_memory_reader *read, void *user,
                      pki_registers *r);
 
+/* The same of code without tables that the process has made itself, from behind a call: `code`
+ * reads that. */
+bool pki_frame_leave_made(pki_memory_reader *code, pki_memory_reader *read, void *user,
+                          pki_registers *r);
+
 /* ---- the process's code ---- */
 
 /* What /proc/self/maps has, as of the last look, by numbers that never mean another file. By one

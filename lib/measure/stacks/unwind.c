@@ -635,3 +635,27 @@ bool pki_frame_leave(const pki_frame_row *row, pki_memory_reader *read, void *us
     *r = to;
     return true;
 }
+
+bool pki_frame_leave_made(pki_memory_reader *code, pki_memory_reader *read, void *user,
+                          pki_registers *r)
+{
+    reading m = {read, user};
+    unsigned char behind[PKI_FRAMES_CODE];
+    unsigned room;
+    bool pops;
+    pki_registers to = *r;
+    uint64_t *sp = &to.value[PKI_FRAMES_SP];
+    if (!code(NULL, r->value[PKI_FRAMES_PC], behind, sizeof behind) ||
+        !pki_frames_return(behind, &room, &pops))
+        return leave_by_pointer(&m, r);
+    if (pops && !read_at(&m, *sp, &to.value[PKI_FRAMES_FP], POINTER))
+        return false;
+    *sp += pops ? POINTER : room;
+    if (!read_at(&m, *sp, &to.value[PKI_FRAMES_PC], POINTER))
+        return false;
+    *sp += POINTER;
+    if (!moved(r, &to))
+        return false;
+    *r = to;
+    return true;
+}

@@ -2,6 +2,7 @@
  * 64-bit Architecture", table 1; asm/perf_regs.h of the kernel), which are the same. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define PKI_FRAMES_REGISTERS 33 /* the last one: where it is */
@@ -14,3 +15,13 @@
 static const uint8_t pki_frames_numbers[PKI_FRAMES_REGISTERS] = {
     0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16,
     17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32};
+
+/* Of no trampoline: where there are some, they have a frame. */
+#define PKI_FRAMES_CODE 5u
+
+static inline bool pki_frames_return(const unsigned char code[PKI_FRAMES_CODE], unsigned *room,
+                                     bool *pops)
+{
+    (void)code, (void)room, (void)pops;
+    return false;
+}
