@@ -199,12 +199,28 @@ static void correct(pki_clock_map *map, pki_clock_sample now, uint64_t mapped, d
     pki_store_release(&map->count, map->count + 2);
 }
 
+/* CLOCK_MONOTONIC's distance from the map, once what the machine slept has been added to it. */
+static int64_t distance(const pki_clock_map *map, pki_clock_sample now)
+{
+    return (int64_t)(now.ns - map->origin_ns - pki_clock_ns(map, now.ticks));
+}
+
+bool pki_clock_map_slept(pki_clock_map *map, pki_clock_sample now, uint64_t ns)
+{
+    now.ns += map->sleeps.all;
+    if (map->monotonic || now.ticks <= map->last.ticks || distance(map, now) > -(int64_t)(ns / 2))
+        return false;
+    map->sleeps = (pki_clock_sleeps){map->sleeps.all + ns, ns, now.ns + ns - map->origin_ns};
+    return true;
+}
+
 void pki_clock_map_check(pki_clock_map *map, pki_clock_sample now)
 {
     if (map->monotonic || now.ticks <= map->last.ticks)
         return;
+    now.ns += map->sleeps.all;
     uint64_t mapped = pki_clock_ns(map, now.ticks);
-    double error = (double)(int64_t)(now.ns - map->origin_ns - mapped);
+    double error = (double)distance(map, now);
     double bracket = (double)scale(now.uncertainty, map->first_rate),
            most = tolerance(map, bracket);
     bool under_way = now.ticks <= map->segments[map->count - 1].start_ticks;
@@ -216,6 +232,33 @@ void pki_clock_map_check(pki_clock_map *map, pki_clock_sample now)
         correct(map, now, mapped, error);
     map->last = now;
     pki_store(&map->whole_rate, fixed(rate_between(map->first, now)));
+}
+
+#define OFFSETS_TRIES 3
+#define OFFSETS_APART 1000000u /* ns: as far apart the readings may be */
+
+bool pki_clock_offsets_read(pki_clock_offsets *out)
+{
+    for (int i = 0; i < OFFSETS_TRIES; i++) {
+        uint64_t before = pki_monotonic_ns(), boot = pki_read_clock(CLOCK_BOOTTIME);
+        uint64_t calendar = pki_read_clock(CLOCK_REALTIME);
+        if (pki_monotonic_ns() - before > OFFSETS_APART)
+            continue;
+        *out = (pki_clock_offsets){boot - before, (int64_t)(calendar - boot)};
+        return boot >= before;
+    }
+    return false;
+}
+
+uint64_t pki_clock_monotonic_ns(const pki_clock_map *map, uint64_t ns)
+{
+    return map->origin_ns + pki_clock_awake_ns(&map->sleeps, ns);
+}
+
+uint64_t pki_clock_session_ns(const pki_clock_map *map, uint64_t monotonic_ns)
+{
+    uint64_t awake = monotonic_ns > map->origin_ns ? monotonic_ns - map->origin_ns : 0;
+    return pki_clock_slept_ns(&map->sleeps, awake);
 }
 
 /* The one in force at that moment; NULL before the first. */

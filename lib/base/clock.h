@@ -37,6 +37,30 @@ typedef struct pki_clock_segment {
 
 #define PKI_CLOCK_SEGMENTS 1024
 
+/* CLOCK_MONOTONIC stands still while the machine is suspended. A counter that goes on (most
+ * processors' does) has that in its ticks, and so it is in the session's time; where it stands
+ * still, too, or ticks are CLOCK_MONOTONIC's, it is in neither. */
+typedef struct pki_clock_sleeps {
+    uint64_t all, last; /* ns in the session's time; of the last one... */
+    uint64_t end;       /* ...and when that was over, session's time */
+} pki_clock_sleeps;
+
+/* The session's time without what the machine slept, and back. Exact from the last sleep but one
+ * on. */
+static inline uint64_t pki_clock_awake_ns(const pki_clock_sleeps *s, uint64_t ns)
+{
+    uint64_t before = s->all - s->last, begin = s->end - s->last;
+    if (ns >= s->end)
+        return ns - s->all;
+    return ns < before ? 0 : (ns < begin ? ns : begin) - before;
+}
+
+static inline uint64_t pki_clock_slept_ns(const pki_clock_sleeps *s, uint64_t awake)
+{
+    uint64_t ns = awake + s->all - s->last;
+    return ns >= s->end - s->last ? ns + s->last : ns;
+}
+
 typedef struct pki_clock_map {
     uint32_t monotonic;      /* ticks are CLOCK_MONOTONIC's nanoseconds */
     uint32_t count;          /* segments; grows only (release; readers acquire) */
@@ -46,6 +70,7 @@ typedef struct pki_clock_map {
                                 included */
     uint64_t first_rate;     /* assumed at start */
     uint64_t whole_rate;     /* over the whole run so far; read by any thread */
+    pki_clock_sleeps sleeps;
     pki_clock_sample first, last;
     pki_clock_sample known; /* the rate has been the same since, as far as the checks could tell */
     pki_clock_segment segments[PKI_CLOCK_SEGMENTS];
@@ -102,6 +127,25 @@ void pki_clock_map_init(pki_clock_map *map, uint32_t monotonic, pki_clock_sample
 
 /* Tells the map what the clocks show now; it adds a segment if they have drifted apart. */
 void pki_clock_map_check(pki_clock_map *map, pki_clock_sample now);
+
+/* The machine has been suspended for so long since the last check, before which this is called.
+ * True: ticks have it. */
+bool pki_clock_map_slept(pki_clock_map *map, pki_clock_sample now, uint64_t ns);
+
+/* Two clocks that are set or stand still beside those that do not, ns. False: not read close enough
+ * together to tell. */
+typedef struct pki_clock_offsets {
+    uint64_t asleep;  /* that the machine has been suspended, since it was started */
+    int64_t calendar; /* CLOCK_REALTIME - CLOCK_BOOTTIME: another one when the clock has been set */
+} pki_clock_offsets;
+
+bool pki_clock_offsets_read(pki_clock_offsets *out);
+
+#define PKI_CLOCK_APART 10000000 /* ns; less is no suspension, and no clock that was set */
+
+/* CLOCK_MONOTONIC, ns, and the session's time. */
+uint64_t pki_clock_monotonic_ns(const pki_clock_map *map, uint64_t ns);
+uint64_t pki_clock_session_ns(const pki_clock_map *map, uint64_t monotonic_ns);
 
 /* Nanoseconds since the session started; ticks from before it give 0. */
 uint64_t pki_clock_ns(const pki_clock_map *map, uint64_t ticks);

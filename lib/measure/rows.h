@@ -197,22 +197,25 @@ typedef struct pki_outside {
 /* Causes, beside the words of out/chrome/events.h for what a thread waits for. */
 #define PKI_NO_PROCESSOR "no-processor"
 #define PKI_STOPPED "stopped"
+#define PKI_SUSPENDED "suspended"
 #define PKI_WAITED "waited" /* off its processor, for what the program has asked for */
 #define PKI_COLLECTIVE "collective"
 #define PKI_PAGE_FAULTS "page-faults"
 #define PKI_MORE_WORK "more-work"
 #define PKI_OTHER_KIND "other-kind"
+#define PKI_LOWER_CLOCK "lower-clock"
 #define PKI_COMPUTE "compute"
 #define PKI_LONGER "longer" /* it computed or waited: not known */
 #define PKI_LESS "less"     /* all that took less than usual, below 0 */
 #define PKI_BY_QUOTA "its cgroup's quota"
 #define PKI_BY_HOST "the host of this virtual machine"
+#define PKI_BY_HEAT "heat"
 #define PKI_BY_OWN_THREADS "other threads of its own"
 
 /* What slow steps went to in place of what like steps do, where a session has followed it
  * (session/captures/states.c). */
 typedef struct pki_slow_cause {
-    char *cause;    /* PKI_NO_PROCESSOR, PKI_STOPPED, PKI_WAITED, PKI_COMPUTE or PKI_LONGER */
+    char *cause;    /* PKI_SUSPENDED, _STOPPED, _NO_PROCESSOR, _WAITED, _COMPUTE or _LONGER */
     uint64_t steps; /* of which it is the dearest... */
     double ns;      /* ...and what it took of all of them */
     char *by;       /* "": not known, or there is none */
@@ -236,7 +239,7 @@ typedef struct pki_cause {
     char *function; /* that its processor was in more than usual; "": not known, or in none */
     char *caller;   /* of that, as a rule; "": not known */
     char *call, *object, *by, *by_region; /* "": not known, or there is none */
-    double now, usual;                    /* calls or items; 0: it is not about these */
+    double now, usual;                    /* calls, items or Hz; 0: it is not about these */
     double sampled, sampled_usual;   /* ns of ns in that function, and usually in it, by samples: */
     uint64_t samples, usual_samples; /* of the path, in the step, and in all usual ones */
 } pki_cause;

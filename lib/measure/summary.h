@@ -132,6 +132,7 @@ typedef struct pki_run {
     int32_t local_rank, local_size; /* on this host; local_size 0: not known */
     char *clock_reason;             /* why the cycle counter is not trusted; "": it is */
     bool awaits_steps;              /* captures of steps are asked for; not in the file */
+    int64_t calendar_set;           /* ns, by which that clock was meanwhile; not in the file */
 } pki_run;
 
 /* What perfkit itself took; CPU time in ns. Filled by pki_overhead_fill (measure/overhead.h). */

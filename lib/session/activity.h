@@ -10,6 +10,7 @@
 
 #include <pk/counter.h>
 
+#include "base/clock.h"
 #include "core/activity.h"
 #include "comm/figures/figures.h"
 
@@ -77,6 +78,7 @@ void pki_activity_counter_at(pk_counter *counter, double value, uint64_t ns);
 /* Nanoseconds since the session started; 0 for what was before. Any thread, also when it is over.
  */
 uint64_t pki_activity_ns(uint64_t monotonic_ns);
+void pki_activity_slept(const pki_clock_sleeps *now); /* the machine has; by who checks clocks */
 uint64_t pki_activity_ns_of_ticks(uint64_t ticks);
 
 /* Now, on the clock of the threads' records. */

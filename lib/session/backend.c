@@ -329,17 +329,28 @@ void pki_activity_measures(uint64_t ns, bool on)
 
 /* ---- time ---- */
 
+/* Of the arena's clock, for threads that ask when that is gone. */
 static uint64_t origin; /* CLOCK_MONOTONIC, ns, as the session started */
+static pki_clock_sleeps sleeps;
+
+void pki_activity_slept(const pki_clock_sleeps *now)
+{
+    pki_store(&sleeps.all, now->all);
+    pki_store(&sleeps.last, now->last);
+    pki_store(&sleeps.end, now->end);
+}
 
 static pk_status learn_origin(pki_session *s)
 {
     pki_store(&origin, s->arena->header->clock.origin_ns);
+    pki_activity_slept(&s->arena->header->clock.sleeps);
     return PK_OK;
 }
 
 uint64_t pki_activity_ns(uint64_t monotonic_ns)
 {
-    return pki_saturating_sub(monotonic_ns, pki_load(&origin));
+    pki_clock_sleeps now = {pki_load(&sleeps.all), pki_load(&sleeps.last), pki_load(&sleeps.end)};
+    return pki_clock_slept_ns(&now, pki_saturating_sub(monotonic_ns, pki_load(&origin)));
 }
 
 uint64_t pki_activity_ns_of_ticks(uint64_t ticks)

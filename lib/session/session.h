@@ -25,6 +25,13 @@
  * A recording thread takes only the last, and only to join, to leave and at the first use of a
  * name. */
 
+/* The machine was suspended; as of the last time. */
+typedef struct pki_suspension {
+    uint64_t count, ns;   /* so often; the last time for so long */
+    uint64_t from, until; /* within that time, CLOCK_MONOTONIC: from the last look to the next */
+    bool counted;         /* the session's time has it (base/clock.h, pki_clock_sleeps) */
+} pki_suspension;
+
 typedef struct pki_session {
     bool open;
     pki_config config;
@@ -59,6 +66,10 @@ typedef struct pki_session {
     uint64_t last_write;    /* CLOCK_MONOTONIC, ns */
     uint64_t next_clock_check;
     uint32_t clock_checks;
+    uint64_t asleep, awake_at; /* as of that moment the machine had slept so long; 0: not known */
+    int64_t calendar;     /* the same of what pki_clock_offsets has of the calendar's clock... */
+    int64_t calendar_set; /* ...and by how much that has been set since the start */
+    pki_suspension slept;
 
     /* what full rings reach into (session/collector/drain.h); times of CLOCK_MONOTONIC, ns */
     uint32_t spares_wanted, spares_next;

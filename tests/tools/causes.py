@@ -160,6 +160,32 @@ class Causes(InStates):
         self.assertEqual([(c["cause"], c["ns"]) for c in causes][-1], ("less", -500_000))
         self.assertAlmostEqual(sum(c["ns"] for c in causes), 41 * MS, delta=1)
 
+    def test_a_lower_clock(self):
+        """As many cycles take longer; what is more than that is the program's."""
+        lower = {"khz": 1500000, "usual_khz": 3000000}
+        causes, text = self.causes(("lower clock", 5 * MS, 40 * MS, lower | {"by": "heat"}))
+        self.assertEqual([(c["cause"], c["outside"], c["region"], c["ns"]) for c in causes],
+                         [("lower-clock", True, "", 21_500_000), ("longer", False, "load", 19_500_000)])
+        self.assertEqual((causes[0]["now"], causes[0]["usual"], causes[0]["object"], causes[0]["by"]), (1.5e9, 3e9, "Hz", "heat"))
+        self.assertIn("Its processor went at 1.50 GHz, usually at 3.00 GHz (held down for heat): for that, the same work took 21.5 ms longer.",
+                      text)
+        causes, _ = self.causes(("lower clock", 5 * MS, 40 * MS, {"khz": 100000, "usual_khz": 3000000}))
+        self.assertEqual([(c["cause"], c["ns"]) for c in causes], [("lower-clock", 41 * MS)])
+        waits = ("blocked", MS, 42 * MS, {})  # what waited did not work slower
+        causes, _ = self.causes(("lower clock", 5 * MS, 40 * MS, lower), waits)
+        self.assertEqual([(c["cause"], c["ns"]) for c in causes], [("wait", 41 * MS)])
+
+    def test_the_machine_was_suspended(self):
+        """At some moment between two looks, and no step ends while it sleeps; the region around it is not to blame."""
+        for start, end in ((-30 * MS, 41 * MS), (3 * MS, 74 * MS), (2 * MS, 41 * MS)):
+            causes, text = self.causes(("suspended", start, end, {"off_ns": 38 * MS}))
+            self.assertEqual([(c["cause"], c["outside"], c["ns"]) for c in causes][0], ("suspended", True, 38 * MS))
+            self.assertEqual([(c["cause"], c["region"], c["ns"]) for c in causes][1:], [("longer", "load", 3 * MS)])
+            self.assertIn("The machine was suspended for 38.0 ms of the 53.7 ms. What the program itself did took 15.7 ms, usually 12.7 ms.", text)
+            self.assertIn("(suspended) +38.0 ms; all else +3.00 ms.", text)
+        causes, text = self.causes(("not told", 0, 9 * MS, {"call": "suspended", "object": "3600 s"}))
+        self.assertIn("suspended in it or right beside it, for 3600 s, which its clock does not count: nothing here has that.", text)
+
     def test_outside_comes_first(self):
         causes, _ = self.causes(("stopped", 2 * MS, 12 * MS, {}), ("blocked", 13 * MS, 42 * MS, {}))
         self.assertEqual([(c["cause"], c["outside"]) for c in causes][:2], [("stopped", True), ("wait", False)])

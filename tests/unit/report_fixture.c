@@ -830,27 +830,11 @@ static void fill_hostile_gpus(pki_summary *s)
 void fixture_hostile(pki_summary *s)
 {
     pki_summary_init(s);
-    s->run = (pki_run){strdup(hostile),
-                       strdup(hostile),
-                       strdup(hostile),
-                       UINT32_MAX,
-                       INT32_MIN,
-                       INT32_MAX,
-                       UINT64_MAX,
-                       UINT64_MAX,
-                       UINT64_MAX,
-                       strdup(hostile),
-                       NAN,
-                       NAN,
-                       -INFINITY,
-                       1e-300,
-                       strdup(hostile),
-                       strdup(hostile),
-                       false,
-                       INT32_MIN,
-                       INT32_MAX,
-                       strdup(hostile),
-                       false};
+    s->run = (pki_run){
+        strdup(hostile), strdup(hostile), strdup(hostile), UINT32_MAX,      INT32_MIN, INT32_MAX,
+        UINT64_MAX,      UINT64_MAX,      UINT64_MAX,      strdup(hostile), NAN,       NAN,
+        -INFINITY,       1e-300,          strdup(hostile), strdup(hostile), false,     INT32_MIN,
+        INT32_MAX,       strdup(hostile), false,           INT64_MIN};
     s->regions = calloc(1, sizeof *s->regions);
     s->region_count = 1;
     *s->regions = (pki_region_row){.name = strdup(hostile),

@@ -144,6 +144,54 @@ static void constant_rate(void **state)
     assert_in_range(clock_map.uncertainty_ns, 0, 100);
 }
 
+/* CLOCK_MONOTONIC stands still for that long, the counter goes on. */
+static uint64_t sleep_for(counter *c, uint64_t now, uint64_t ns)
+{
+    bool counted = pki_clock_map_slept(
+        &clock_map, (pki_clock_sample){ticks_at(c, now + ns), c->first_ns + now, 0}, ns);
+    c->first_ns -= ns;
+    assert_true(counted);
+    pki_clock_map_check(&clock_map, sample_at(c, now + ns));
+    return now + ns;
+}
+
+/* Session's time goes on, as before, and each moment of it has one of CLOCK_MONOTONIC. */
+static void suspended(void **state)
+{
+    (void)state;
+    counter c = plain;
+    uint64_t hour = 3600 * SECOND, now, slept;
+    run(&c, 60);
+    now = slept = sleep_for(&c, 60 * SECOND + 524000000, hour);
+    for (; now < slept + 60 * SECOND; now += SECOND)
+        follow(&c, now, now + SECOND);
+    expect_continuous();
+    assert_in_range(clock_map.uncertainty_ns, 0, 1000);
+    assert_true(pki_clock_ns(&clock_map, ticks_at(&c, now)) > hour);
+    uint64_t origin = clock_map.origin_ns, awake = now - hour;
+    assert_int_equal(pki_clock_monotonic_ns(&clock_map, now), origin + awake);
+    assert_int_equal(pki_clock_session_ns(&clock_map, origin + awake), now);
+    assert_int_equal(pki_clock_session_ns(&clock_map, origin + SECOND), SECOND);
+    assert_int_equal(pki_clock_monotonic_ns(&clock_map, SECOND), origin + SECOND);
+    /* Within it time stands. */
+    assert_int_equal(pki_clock_monotonic_ns(&clock_map, slept - SECOND),
+                     pki_clock_monotonic_ns(&clock_map, slept - hour / 2));
+    now = sleep_for(&c, now, hour);
+    assert_int_equal(pki_clock_session_ns(&clock_map, origin + awake + SECOND), now + SECOND);
+    assert_int_equal(pki_clock_monotonic_ns(&clock_map, now + SECOND), origin + awake + SECOND);
+}
+
+/* A counter that stands still, too: nothing of it is in the session's time. */
+static void suspended_with_its_counter(void **state)
+{
+    (void)state;
+    run(&plain, 60);
+    assert_false(pki_clock_map_slept(&clock_map, sample_at(&plain, 61 * SECOND), 3600 * SECOND));
+    assert_int_equal(clock_map.sleeps.all, 0);
+    pki_clock_map_check(&clock_map, sample_at(&plain, 61 * SECOND));
+    expect_close(&plain, 61 * SECOND);
+}
+
 static void wrong_rate_at_start(void **state)
 {
     counter fast = plain, slow = plain;
@@ -362,6 +410,8 @@ static void first_lines_of_files(void **state)
 
 static const struct CMUnitTest clock_tests[] = {
     cmocka_unit_test(constant_rate),
+    cmocka_unit_test(suspended),
+    cmocka_unit_test(suspended_with_its_counter),
     cmocka_unit_test(wrong_rate_at_start),
     cmocka_unit_test(noisy_brackets),
     cmocka_unit_test(drift),

@@ -1,5 +1,7 @@
 /* What a late step waits for, and where its processor is: what its capture says, beside what it
  * did. */
+#include "session/captures/capture_file.h"
+
 #include "captures.h"
 
 #include <errno.h>
@@ -9,16 +11,65 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/processors.h"
 
 #define SLOW 20 /* its number */
 #define WAITS_MS                                                                                   \
     400 /* long beside the time after which it is looked at, on a busy machine, too                \
          */
+
+/* ---- a machine that says at which clock it runs: files of a tree of the test's own ---- */
+
+bool __real_pki_clock_rates_read(const char *root, const pki_cpus *of, double *now, double *most);
+bool __wrap_pki_clock_rates_read(const char *root, const pki_cpus *of, double *now, double *most);
+uint64_t __real_pki_heat_read(const char *root, const pki_cpus *of);
+uint64_t __wrap_pki_heat_read(const char *root, const pki_cpus *of);
+
+bool __wrap_pki_clock_rates_read(const char *root, const pki_cpus *of, double *now, double *most)
+{
+    (void)root;
+    return __real_pki_clock_rates_read(the_folder, of, now, most);
+}
+
+uint64_t __wrap_pki_heat_read(const char *root, const pki_cpus *of)
+{
+    (void)root;
+    return __real_pki_heat_read(the_folder, of);
+}
+
+/* Replaced as a whole: it may be read meanwhile. */
+static void write_number(unsigned cpu, const char *folder, const char *name, unsigned long number)
+{
+    char path[200], text[32];
+    char at[] = "sys/devices/system/cpu/";
+    for (char *end = strchr(at, '/'); end; *end = '/', end = strchr(end + 1, '/')) {
+        *end = 0;
+        mkdir(at, 0700);
+    }
+    snprintf(path, sizeof path, "%scpu%u", at, cpu);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%scpu%u/%s", at, cpu, folder);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%scpu%u/%s/%s", at, cpu, folder, name);
+    snprintf(text, sizeof text, "%lu\n", number);
+    write_file("number", text);
+    assert_int_equal(rename("number", path), 0);
+}
+
+static void script_clocks(unsigned long khz, unsigned long heat)
+{
+    for (unsigned i = 0; i < (unsigned)sysconf(_SC_NPROCESSORS_CONF); i++) {
+        write_number(i, "cpufreq", "scaling_cur_freq", khz);
+        write_number(i, "cpufreq", "cpuinfo_max_freq", 4000000);
+        write_number(i, "thermal_throttle", "core_throttle_count", heat);
+    }
+}
 
 /* ---- a slow step ---- */
 
@@ -111,6 +162,7 @@ static void a_pipe(void **state)
     json_t *d = capture_of(read_it);
     assert_non_null(seen(d, "pipe", "call", "read"));
     assert_null(seen(d, "lock", "call", ""));
+    assert_null(seen(d, "lower clock", "", "")); /* nothing here says which it is */
     json_decref(d);
 }
 
@@ -170,6 +222,65 @@ static void no_more_than_allowed(void **state)
         json_decref(d);
     }
     assert_true(left_out);
+}
+
+/* A writer that takes long of a processor. */
+bool __real_pki_capture_job_write(pki_capture_job *job, pki_budget *budget);
+bool __wrap_pki_capture_job_write(pki_capture_job *job, pki_budget *budget);
+
+static uint64_t writing_takes; /* ms */
+
+bool __wrap_pki_capture_job_write(pki_capture_job *job, pki_budget *budget)
+{
+    uint64_t ms = __atomic_load_n(&writing_takes, __ATOMIC_RELAXED) * 1000000;
+    for (uint64_t until = pki_read_clock(CLOCK_THREAD_CPUTIME_ID) + ms;
+         pki_read_clock(CLOCK_THREAD_CPUTIME_ID) < until;)
+        ;
+    return __real_pki_capture_job_write(job, budget);
+}
+
+static bool is_any_written(void)
+{
+    char path[64];
+    bool any = false;
+    for (int first = 0; first < 2 * SLOW && !any; first++) {
+        snprintf(path, sizeof path, "run-0-%d.json", first);
+        any = exists(path);
+    }
+    return any;
+}
+
+/* Two late steps, the second once the first one's capture has been written. */
+static bool second_is_left_out(uint64_t ms)
+{
+    bool left_out = false;
+    char path[64];
+    __atomic_store_n(&writing_takes, ms, __ATOMIC_RELAXED);
+    begin(.capture = "slow=1.5,floor:20000", .history_steps = 64, .overhead_max = 0.01);
+    steps(SLOW, 2000);
+    for (int i = 0; i < 2; i++) {
+        sleep_a_while();
+        pk_step(32);
+        while (!is_any_written())
+            steps(50, 2000);
+        steps(100, 2000); /* and what that took is known */
+    }
+    assert_int_equal(pk_stop(), PK_OK);
+    __atomic_store_n(&writing_takes, (uint64_t)0, __ATOMIC_RELAXED);
+    for (int first = 0; first < 10000; first++) {
+        snprintf(path, sizeof path, "run-0-%d.json", first);
+        json_t *d = exists(path) ? load_document(path) : NULL;
+        left_out |= d && seen(d, "not told", "call", "looks");
+        json_decref(d);
+    }
+    return left_out;
+}
+
+/* What it takes to write captures is of the same bound. */
+static void captures_are_paid_for(void **state)
+{
+    (void)state;
+    assert_true(second_is_left_out(150));
 }
 
 static void asleep(void **state)
@@ -296,6 +407,60 @@ static void samples(void **state)
     assert_true(mine * 2 > all);
 }
 
+/* ---- at which clock its processor runs ---- */
+
+static void spin(uint64_t ms)
+{
+    for (uint64_t until = pki_monotonic_ns() + ms * 1000000; pki_monotonic_ns() < until;)
+        ;
+}
+
+/* What its capture says of it; NULL: none does. Of a busy machine there may be other slow steps. */
+static json_t *lower_clock(unsigned long slow_khz, unsigned long heat)
+{
+    char path[64];
+    const json_t *e;
+    script_clocks(3000000, 5);
+    begin(.capture = "slow=1.5,floor:20000", .history_steps = 64);
+    for (int i = 0; i < 160; i++) {
+        spin(10);
+        pk_step(32);
+    }
+    script_clocks(slow_khz, 5);
+    spin(WAITS_MS / 2);
+    script_clocks(slow_khz, heat);
+    spin(WAITS_MS / 2);
+    pk_step(32);
+    script_clocks(3000000, heat);
+    steps(5, 2000);
+    assert_int_equal(pk_stop(), PK_OK);
+    json_t *said = NULL;
+    for (int first = 0; first < 170; first++) {
+        snprintf(path, sizeof path, "run-0-%d.json", first);
+        json_t *d = exists(path) ? load_document(path) : NULL;
+        if (d && !said && (e = seen(d, "lower clock", "", "")))
+            said = json_deep_copy(json_object_get(e, "args"));
+        json_decref(d);
+    }
+    return said;
+}
+
+static void clock_of_the_processor(void **state)
+{
+    (void)state;
+    json_t *said = lower_clock(1500000, 8);
+    assert_non_null(said);
+    assert_int_equal(number(said, "usual_khz"), 3000000);
+    assert_int_equal(number(said, "khz"), 1500000);
+    assert_string_equal(json_string_value(member(said, "by")), "heat");
+    json_decref(said);
+    said = lower_clock(1500000, 5);
+    assert_non_null(said);
+    assert_null(json_object_get(said, "by"));
+    json_decref(said);
+    assert_null(lower_clock(2900000, 8)); /* as clocks go */
+}
+
 /* ---- what is no late step ---- */
 
 static void nothing_of_usual_steps(void **state)
@@ -318,9 +483,11 @@ int main(void)
                                        in_folder(a_poll_on_a_socket),
                                        in_folder(asleep),
                                        in_folder(no_more_than_allowed),
+                                       in_folder(captures_are_paid_for),
                                        in_folder(a_lock),
                                        in_folder(another_thread),
                                        in_folder(samples),
+                                       in_folder(clock_of_the_processor),
                                        in_folder(nothing_of_usual_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

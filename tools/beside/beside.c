@@ -389,7 +389,8 @@ static bool add_state(comparison *c, const tree_node *node, uint32_t depth)
         path_times *t = &c->times[c->ids[depth - 1]];
         t->self[c->column] += node->self;
         t->blocked[c->column] += node->self;
-    } else if (strcmp(name, SLICES_READY) == 0 || strcmp(name, SLICES_STOPPED) == 0) {
+    } else if (strcmp(name, SLICES_READY) == 0 || strcmp(name, SLICES_STOPPED) == 0 ||
+               strcmp(name, SLICES_SUSPENDED) == 0) {
         times_of(c, "", (char)('0' + PK_WAIT), name)->self[c->column] += node->self;
         c->covered += depth == 0 ? node->time : 0;
     } else

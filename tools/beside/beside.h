@@ -38,7 +38,7 @@ typedef struct slice_track {
 /* The thread that makes steps was off its processor for `off` of it. */
 typedef struct state_seen {
     uint64_t start, end, off; /* ns */
-    uint32_t name;            /* in slices.names: SLICES_READY, _STOPPED or _BLOCKED */
+    uint32_t name;            /* in slices.names: SLICES_READY, _STOPPED, _SUSPENDED or _BLOCKED */
     bool brief;               /* short waits, off for `off` of it together */
 } state_seen;
 
@@ -48,6 +48,7 @@ typedef struct look_seen {
     uint64_t start, end;
     uint64_t off, ran, ready, kernel; /* ns */
     uint64_t count;                   /* of what it is about */
+    double rate, usual_rate;          /* kHz */
     bool waits;                       /* it is about what it waits for */
     bool first;                       /* of all of its name */
     bool brief;                       /* made amid short waits */
@@ -67,6 +68,7 @@ typedef struct look_seen {
 
 #define SLICES_READY "(no processor)"
 #define SLICES_STOPPED "(stopped)"
+#define SLICES_SUSPENDED "(suspended)"
 #define SLICES_BLOCKED "(blocked)"     /* it waits for what its region has asked for... */
 #define SLICES_BLOCKED_AT "(blocked: " /* ...which was seen: "(blocked: fsync run.log)" */
 

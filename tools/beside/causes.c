@@ -40,6 +40,8 @@ typedef struct sharing {
     double
         placed; /* of what paths worked longer: the rest had no processor, nobody knows in which */
     bool known; /* when its thread was off its processor, or where it had it */
+    const look_seen *clock; /* of its processor, if that was lower than usual; NULL */
+    double slower;          /* what paths took longer for that */
 } sharing;
 
 static pki_cause *add(sharing *s, const char *cause, const char *region, double ns)
@@ -76,8 +78,9 @@ static const pki_path_row *state_row(const pki_beside *b, const char *name)
 
 static bool is_state(const pki_path_row *r)
 {
-    return r->kind == PK_WAIT &&
-           (strcmp(r->path, SLICES_READY) == 0 || strcmp(r->path, SLICES_STOPPED) == 0);
+    return r->kind == PK_WAIT && r->where[0] == 0 &&
+           (strcmp(r->path, SLICES_READY) == 0 || strcmp(r->path, SLICES_STOPPED) == 0 ||
+            strcmp(r->path, SLICES_SUSPENDED) == 0);
 }
 
 static double more_of(const pki_path_row *r)
@@ -122,6 +125,16 @@ static double stolen_by_host(const sharing *s)
     return sum;
 }
 
+static const look_seen *lower_clock(const sharing *s)
+{
+    for (size_t i = 0; i < s->in->look_count; i++) {
+        const look_seen *l = &s->in->looks[i];
+        if (strcmp(l->what, PKI_STATE_CLOCK) == 0 && in_step(s, l) && l->rate < l->usual_rate)
+            return l;
+    }
+    return NULL;
+}
+
 static const look_seen *neighbour(const sharing *s)
 {
     const look_seen *most = NULL;
@@ -151,11 +164,11 @@ static void share_ready(sharing *s)
         set(&c->by, who->by);
 }
 
-static void share_stopped(sharing *s)
+static void share_state(sharing *s, const char *state, const char *cause)
 {
-    double ns = more_of(state_row(s->out, SLICES_STOPPED));
+    double ns = more_of(state_row(s->out, state));
     if (ns >= s->least)
-        add(s, PKI_STOPPED, "", ns)->outside = true;
+        add(s, cause, "", ns)->outside = true;
 }
 
 /* ---- what a path waited ---- */
@@ -293,6 +306,26 @@ static void tell_function(const sharing *s, pki_cause *c)
     c->usual_samples = more.usual_samples;
 }
 
+/* Of work that is as usual: what as many cycles took longer, as far as it took longer. The rest. */
+static double share_clock(sharing *s, double work, double worked)
+{
+    double slower = s->clock ? fmin(worked, work * (1 - s->clock->rate / s->clock->usual_rate)) : 0;
+    s->slower += fmax(slower, 0);
+    return worked - fmax(slower, 0);
+}
+
+static void add_clock(sharing *s)
+{
+    if (s->slower < s->least)
+        return;
+    pki_cause *c = add(s, PKI_LOWER_CLOCK, "", s->slower);
+    c->outside = true;
+    c->now = 1e3 * s->clock->rate;
+    c->usual = 1e3 * s->clock->usual_rate;
+    set(&c->object, "Hz");
+    set(&c->by, s->clock->by);
+}
+
 static void share_worked(sharing *s, const pki_path_row *r, double worked, double items)
 {
     double unplaced = (more_of(r) - waited_more(r)) * (1 - s->placed);
@@ -303,6 +336,10 @@ static void share_worked(sharing *s, const pki_path_row *r, double worked, doubl
     bool more_calls = explains(calls, r->usual_calls, work, usual) ||
                       (r->usual_calls == 0 && calls > 0); /* usual steps do not do that */
     const char *otherwise = s->known ? PKI_COMPUTE : PKI_LONGER;
+    if (!more_items && !more_calls)
+        worked = share_clock(s, work, worked);
+    if (worked < s->least)
+        return;
     pki_cause *c = add(s, more_items || more_calls ? PKI_MORE_WORK : otherwise, r->path, worked);
     c->now = more_calls ? calls : more_items ? (double)s->step->items : 0;
     c->usual = more_calls ? r->usual_calls : more_items ? items : 0;
@@ -329,10 +366,8 @@ static bool is_of_another_kind(const sharing *s)
         lacks += r->where[0] == 0 && r->calls == 0 && r->usual_calls > 0 ? r->usual : 0;
     }
     double usual = s->out->usual, ready = s->out->unplaced.usual;
-    const pki_path_row *states[] = {state_row(s->out, SLICES_READY),
-                                    state_row(s->out, SLICES_STOPPED)};
-    for (int i = 0; i < 2; i++)
-        ready += states[i] ? states[i]->usual : 0;
+    for (size_t i = 0; i < s->out->path_count; i++)
+        ready += is_state(&s->out->paths[i]) ? s->out->paths[i].usual : 0;
     return !s->out->same_kind || lacks >= LACKS * (usual - ready);
 }
 
@@ -364,7 +399,8 @@ static double placed_share(const sharing *s)
 static void share_kind(sharing *s)
 {
     double ns = (double)s->out->took - s->out->usual;
-    ns -= more_of(state_row(s->out, SLICES_READY)) + more_of(state_row(s->out, SLICES_STOPPED));
+    for (size_t i = 0; i < s->out->path_count; i++)
+        ns -= is_state(&s->out->paths[i]) ? more_of(&s->out->paths[i]) : 0;
     ns -= (double)s->out->unplaced.ready - s->out->unplaced.usual;
     for (size_t i = 0; i < s->out->path_count; i++)
         if (s->out->paths[i].where[0] == 0 && waited_more(&s->out->paths[i]) >= s->least)
@@ -439,6 +475,8 @@ static void share_less(sharing *s, double all)
 static const struct {
     const char *source, *before, *behind;
 } refusals[] = {
+    {PKI_STATE_SUSPENDED, "The machine was suspended in it or right beside it, for ",
+     ", which its clock does not count: nothing here has that."},
     {"perf_event_open", "The kernel gave no records of switches and no samples (perf_event_open: ",
      "): how long the thread was off its processor is by its account, what it waited for by looks, "
      "and in which functions it was is not known."},
@@ -479,11 +517,14 @@ void causes_fill(const slices *in, const step_seen *step, const waits *waited, p
     s.known = is_known(&s);
     s.other = is_of_another_kind(&s);
     s.placed = placed_share(&s);
-    share_stopped(&s);
+    s.clock = lower_clock(&s);
+    share_state(&s, SLICES_SUSPENDED, PKI_SUSPENDED);
+    share_state(&s, SLICES_STOPPED, PKI_STOPPED);
     share_ready(&s);
     for (size_t i = 0; i < out->path_count; i++)
         if (out->paths[i].where[0] == 0 && !is_state(&out->paths[i]))
             share_path(&s, &out->paths[i], items);
+    add_clock(&s);
     if (s.other)
         share_kind(&s);
     join_alike(out);

@@ -178,10 +178,11 @@ static uint32_t name_of_state(slices *s, const char *state)
 /* NULL: of no state that there is. */
 static const char *state_of(const event *e)
 {
-    return strcmp(e->name, PKI_STATE_READY) == 0     ? SLICES_READY
-           : strcmp(e->name, PKI_STATE_STOPPED) == 0 ? SLICES_STOPPED
-           : strcmp(e->name, PKI_STATE_BLOCKED) == 0 ? SLICES_BLOCKED
-                                                     : NULL;
+    return strcmp(e->name, PKI_STATE_READY) == 0       ? SLICES_READY
+           : strcmp(e->name, PKI_STATE_STOPPED) == 0   ? SLICES_STOPPED
+           : strcmp(e->name, PKI_STATE_SUSPENDED) == 0 ? SLICES_SUSPENDED
+           : strcmp(e->name, PKI_STATE_BLOCKED) == 0   ? SLICES_BLOCKED
+                                                       : NULL;
 }
 
 static char *text_of(const event *e, const char *key)
@@ -201,7 +202,7 @@ static bool is_of_waiting(const look_seen *l)
     static const char *const others[] = {
         PKI_STATE_NEIGHBOUR, PKI_STATE_QUOTA,     PKI_STATE_FAULTS, PKI_STATE_MAJOR_FAULTS,
         PKI_STATE_PRESSURE,  PKI_STATE_READY,     PKI_STATE_TIME,   PKI_STATE_UNTOLD,
-        PKI_STATE_NUMA,      PKI_STATE_COMPACTED, PKI_STATE_SPLIT};
+        PKI_STATE_NUMA,      PKI_STATE_COMPACTED, PKI_STATE_SPLIT,  PKI_STATE_CLOCK};
     for (size_t i = 0; i < PKI_COUNT_OF(others); i++)
         if (strcmp(l->what, others[i]) == 0)
             return false;
@@ -221,6 +222,8 @@ static void add_look(slices *s, const event *e)
                      .ready = amount_of(e, "ready_ns"),
                      .kernel = amount_of(e, "kernel_ns"),
                      .count = amount_of(e, "count"),
+                     .rate = (double)amount_of(e, "khz"),
+                     .usual_rate = (double)amount_of(e, "usual_khz"),
                      .name = SLICES_NO_NAME,
                      .what = memory_copy(e->name),
                      .call = text_of(e, "call"),
@@ -228,6 +231,20 @@ static void add_look(slices *s, const event *e)
                      .by = text_of(e, "by"),
                      .by_region = text_of(e, "by_region")};
     l->waits = is_of_waiting(l);
+}
+
+/* No step ends while the machine sleeps: it was in the one that has room for it. */
+static void leave_other_steps(const slices *s, state_seen *at)
+{
+    uint64_t from = at->start, until = at->end;
+    for (size_t i = 0; i < s->step_count; i++) {
+        const step_seen *step = &s->steps[i];
+        uint64_t first = PKI_MAX(step->start, from), last = PKI_MIN(step->end, until);
+        if (last <= first || last - first < at->off)
+            continue;
+        at->start = first;
+        at->end = last;
+    }
 }
 
 /* Its thread had no processor, for another reason than most. */
@@ -259,8 +276,11 @@ static void add_state(slices *s, const event *e)
     memory_fit(&s->states, &s->state_room, s->state_count + 1, sizeof *s->states);
     uint64_t length = e->end - e->start;
     bool part = off > 0 && (uint64_t)off < length;
-    s->states[s->state_count++] = (state_seen){e->start, e->end, part ? (uint64_t)off : length,
-                                               name_of_state(s, state), false};
+    state_seen at = {e->start, e->end, part ? (uint64_t)off : length, name_of_state(s, state),
+                     false};
+    if (strcmp(state, SLICES_SUSPENDED) == 0)
+        leave_other_steps(s, &at);
+    s->states[s->state_count++] = at;
 }
 
 /* Nothing begins or ends on a thread that is off: the clocks of perfkit and of the kernel are a
@@ -443,9 +463,12 @@ static void place_states(slices *s)
     for (size_t i = 0; i < s->state_count; i++) {
         state_seen at = s->states[i];
         uint64_t middle = at.start + (at.end - at.start) / 2;
-        if (is_anywhere(s, &at) || s->count == UINT32_MAX ||
+        bool suspended = strcmp(slices_name(s, at.name), SLICES_SUSPENDED) == 0;
+        if ((!suspended && is_anywhere(s, &at)) || s->count == UINT32_MAX ||
             !fit_state(s->all, own, first_behind(s->all, own, middle), &at))
             continue;
+        if (suspended && at.end - at.start > at.off) /* as late as it can have been */
+            at.start = at.end - at.off;
         memory_fit(&s->all, &s->room, s->count + 1, sizeof *s->all);
         s->all[s->count] =
             (slice){at.start, at.end, SLICES_STEP_THREAD, at.name, (uint32_t)s->count};

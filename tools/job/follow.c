@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/text.h"
 #include "command.h"
@@ -44,7 +45,7 @@ typedef struct member {
     uint32_t pid;
     uint64_t start_unix;
     bool seen, ended, silent;
-    double window_seconds, heard; /* the last one's length; when it came (CLOCK_REALTIME) */
+    double window_seconds, heard; /* the last one's length; when it came */
     uint64_t last_step;
     pki_processor processor;
     pk_job_stage_ stages[PK_JOB_STAGES_]; /* each name keeps its place */
@@ -82,11 +83,10 @@ static void note_end(int signal)
     ended = 1;
 }
 
+/* Of how long ago something was nobody's setting of a clock may be a part. */
 static double now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)pki_monotonic_ns();
 }
 
 /* ---- what happens, in lines ---- */
@@ -540,7 +540,7 @@ static void print_json(const follower *f, FILE *to)
 {
     pki_json j = {.file = to};
     pki_json_open(&j, NULL, '{');
-    pki_json_real(&j, "unix", now());
+    pki_json_real(&j, "unix", 1e-9 * (double)pki_read_clock(CLOCK_REALTIME));
     pki_json_uint(&j, "ranks", (uint64_t)f->ranks);
     pki_json_uint(&j, "files", f->count);
     pki_json_uint(&j, "ended", count_ranks(f, has_ended));

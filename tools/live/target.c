@@ -334,7 +334,7 @@ uint64_t target_now_ns(const target *t)
     uint64_t now = pki_monotonic_ns();
     bool alive = t->state == TARGET_RUNNING || t->state == TARGET_STOPPED;
     if (alive && now > clock->origin_ns)
-        return now - clock->origin_ns;
+        return pki_clock_session_ns(clock, now);
     uint64_t checked = clock->last.ns > clock->origin_ns ? clock->last.ns - clock->origin_ns : 0;
     uint64_t taken = pki_clock_ns(clock, t->header->commit[t->header->generation & 1].ticks);
     return PKI_MAX(checked, taken);

@@ -239,12 +239,16 @@ static words who_had_it(const pki_beside *b)
 static void print_processor(const pki_beside *b, FILE *file)
 {
     const pki_path_row *stopped = own_path(b, SLICES_STOPPED), *ready = own_path(b, SLICES_READY);
+    const pki_path_row *asleep = own_path(b, SLICES_SUSPENDED),
+                       *states[] = {stopped, ready, asleep};
     double all = (double)b->took - b->usual, mine = (double)b->took, usual = b->usual;
-    for (int i = 0; i < 2; i++) {
-        const pki_path_row *r = i ? stopped : ready;
-        mine -= r ? (double)r->self : 0;
-        usual -= r ? r->usual : 0;
+    for (size_t i = 0; i < PKI_COUNT_OF(states); i++) {
+        mine -= states[i] ? (double)states[i]->self : 0;
+        usual -= states[i] ? states[i]->usual : 0;
     }
+    if (is_telling(asleep, all))
+        pki_report_print(file, "The machine was suspended for %s of the %s.",
+                         TIME((double)asleep->self), TIME((double)b->took));
     if (is_telling(stopped, all))
         pki_report_print(
             file,
@@ -255,7 +259,7 @@ static void print_processor(const pki_beside *b, FILE *file)
         pki_report_print(file,
                          "No processor for %s of the %s, though its thread could have run: %s.",
                          TIME((double)ready->self), TIME((double)b->took), who_had_it(b).text);
-    if (is_telling(stopped, all) || is_telling(ready, all))
+    if (is_telling(stopped, all) || is_telling(ready, all) || is_telling(asleep, all))
         pki_report_print(file, "What the program itself did took %s, usually %s.", TIME(mine),
                          TIME(usual));
     if ((double)b->unplaced.ready - b->unplaced.usual >= TELLING * fabs(all))
@@ -266,6 +270,18 @@ static void print_processor(const pki_beside *b, FILE *file)
             "waited for one.",
             TIME((double)b->unplaced.ready), TIME((double)b->took), TIME(b->unplaced.usual),
             who_had_it(b).text);
+}
+
+static void print_clock(const pki_beside *b, FILE *file)
+{
+    const pki_cause *c = cause_of(b, PKI_LOWER_CLOCK);
+    if (c)
+        pki_report_print(file,
+                         "Its processor went at %s, usually at %s%s: for that, the same work took "
+                         "%s longer.",
+                         pki_figure_scaled(c->now, "Hz").text,
+                         pki_figure_scaled(c->usual, "Hz").text,
+                         c->by[0] ? " (held down for " PKI_BY_HEAT ")" : "", TIME(c->ns));
 }
 
 /* " for a lock that janitor holds", " for reads of data.bin": what was seen; "": nothing. */
@@ -479,6 +495,7 @@ static void put_beside(const pki_summary *summary, const pki_report_options *opt
                      b->usual_count, b->usual_count == 1 ? "" : "s",
                      b->same_kind ? "" : ", which are of another kind");
     print_processor(b, file);
+    print_clock(b, file);
     print_kind(b, file);
     print_why(b, file);
     print_meanwhile(b, file);

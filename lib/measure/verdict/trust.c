@@ -182,6 +182,21 @@ static bool pki_verdict_clock_coarse(pki_summary *s, pki_sentence *words)
                                     shortest->time.p50 / s->run.clock_step_ns, PKI_CLOCK_STEPS);
 }
 
+/* Corrections in small steps, as a time service makes them, are in every clock. */
+static bool pki_verdict_calendar_set(pki_summary *s, pki_sentence *words)
+{
+    double by = (double)s->run.calendar_set, seconds = fabs(by) / 1e9;
+    if (!(seconds >= PKI_CALENDAR_SECONDS))
+        return true;
+    pki_sentence_add(
+        words,
+        "The calendar's clock was set %s by %s during the run: dates go by it as it was"
+        " at the start, no duration does.",
+        by > 0 ? "ahead" : "back", TIME(fabs(by)));
+    return pki_verdict_add_sentence(words, s, "calendar-set", PKI_NOTE, seconds,
+                                    PKI_CALENDAR_SECONDS);
+}
+
 static bool pki_verdict_untracked(pki_summary *s, pki_sentence *words)
 {
     double share = pki_verdict_share(s, KIND(PKI_UNTRACKED));
@@ -304,6 +319,7 @@ const pki_rule_row pki_trust_rules[] = {
     {.say = pki_verdict_not_finite, .yielding = PKI_STANDS},
     {.say = pki_verdict_overhead, .yielding = PKI_STANDS},
     {.say = pki_verdict_clock_coarse, .yielding = PKI_STANDS},
+    {.say = pki_verdict_calendar_set, .yielding = PKI_STANDS},
     {.say = pki_verdict_untracked, .yielding = PKI_STANDS},
     {.say = pki_verdict_unbalanced, .yielding = PKI_STANDS},
     {.say = pki_verdict_warm_up, .yielding = PKI_STANDS},

@@ -323,7 +323,8 @@ static double slow_outside(const pki_summary *s)
     for (size_t i = 0; i < s->slow_steps.cause_count; i++) {
         const pki_slow_cause *c = &s->slow_steps.causes[i];
         bool own = strcmp(c->by, PKI_BY_OWN_THREADS) == 0;
-        if ((strcmp(c->cause, PKI_NO_PROCESSOR) == 0 && !own) || strcmp(c->cause, PKI_STOPPED) == 0)
+        if ((strcmp(c->cause, PKI_NO_PROCESSOR) == 0 && !own) ||
+            strcmp(c->cause, PKI_STOPPED) == 0 || strcmp(c->cause, PKI_SUSPENDED) == 0)
             ns += c->ns;
     }
     return s->slow_steps.longer > 0 ? ns / s->slow_steps.longer : 0;
@@ -333,6 +334,7 @@ static const char *slow_words(const char *cause)
 {
     static const char *const words[][2] = {{PKI_NO_PROCESSOR, "had no processor"},
                                            {PKI_STOPPED, "were stopped"},
+                                           {PKI_SUSPENDED, "were made by a machine that slept"},
                                            {PKI_WAITED, "waited longer"},
                                            {PKI_COMPUTE, "computed longer"}};
     for (size_t i = 0; i < PKI_COUNT_OF(words); i++)

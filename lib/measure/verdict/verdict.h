@@ -86,6 +86,7 @@ bool pki_verdict_add_sentence(pki_sentence *words, pki_summary *summary, const c
                                     */
 #define PKI_OVERHEAD_OF_WALL 0.005 /* a warning: of one processor; else a note */
 #define PKI_CLOCK_STEPS 10.0       /* clock-coarse: a region's median in steps of the clock */
+#define PKI_CALENDAR_SECONDS 1.0   /* calendar-set */
 #define PKI_UNTRACKED_SHARE 0.20   /* untracked */
 #define PKI_COMPUTE_SHARE 0.50     /* compute-bound, if nothing else is found */
 #define PKI_FEW_STEPS 10           /* few-steps: fewer steady steps than that */

@@ -45,11 +45,13 @@ size_t pki_chrome_activity(const pki_chrome *chrome, char out[PKI_EVENT_BYTES],
                            size_t n);
 
 /* The category of what says that a thread was off its processor, and its names: it could have gone
- * on; it waited for something; the process was stopped, or frozen. */
+ * on; it waited for something; the process was stopped, or frozen; the machine was suspended for
+ * `off_ns` of it, on end. */
 #define PKI_CHROME_STATE "thread_state"
 #define PKI_STATE_READY "no processor"
 #define PKI_STATE_BLOCKED "blocked"
 #define PKI_STATE_STOPPED "stopped"
+#define PKI_STATE_SUSPENDED "suspended"
 
 /* Of a late step: who had its processor meanwhile, that its cgroup's quota was used up, and what
  * its thread waited for. */
@@ -61,6 +63,7 @@ size_t pki_chrome_activity(const pki_chrome *chrome, char out[PKI_EVENT_BYTES],
 #define PKI_STATE_COMPACTED "pages looked at to compact memory"
 #define PKI_STATE_SPLIT "huge pages split"
 #define PKI_STATE_PRESSURE "memory pressure"
+#define PKI_STATE_CLOCK "lower clock"   /* of its processor */
 #define PKI_STATE_TIME "processor time" /* by its account, of a late step */
 #define PKI_STATE_UNTOLD "not told"     /* what the kernel does not say, and why */
 #define PKI_STATE_FILE "code file"      /* that places of samples are in */

@@ -456,11 +456,12 @@ static void note_longer(pki_session *s, uint32_t tid, const pki_record *r, uint6
                         const pki_wish *wishes, unsigned n)
 {
     const pki_clock_map *clock = &s->arena->header->clock;
-    uint64_t from = clock->origin_ns + pki_clock_ns(clock, r->start), longer = 0;
+    uint64_t from = pki_clock_ns(clock, r->start), longer = 0;
     for (unsigned i = 0; i < n; i++)
         if (wishes[i].reason == PKI_CAPTURE_SLOW)
             longer = pki_saturating_sub(wishes[i].slow_ns, wishes[i].median_ns);
-    pki_states_step(s, tid, from, from + ns, longer);
+    pki_states_step(s, tid, pki_clock_monotonic_ns(clock, from),
+                    pki_clock_monotonic_ns(clock, from + ns), longer);
 }
 
 /* Its records have been taken. */

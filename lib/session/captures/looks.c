@@ -27,15 +27,16 @@
  *     it is blocked     /proc/self/task/TID/syscall: in which call, and on what: a file, a pipe, a
  *                       terminal, a socket's other end, a lock and its holder
  *     it is ready       /proc/PID/stat: which processes' CPU time grows, on its processor
- *     it runs           where, by samples (stacks.h); how many page faults it has
+ *     it runs           where, by samples (stacks.h); how many page faults it has; at which clock
  *
  * All of it is seen from outside of the thread, which does nothing for it. Kernels without
  * CONFIG_HAVE_ARCH_TRACEHOOK, and those that let nobody read these files, say nothing: then it is
  * not known what it waited for, only that it did. How long it was off its processor, where there
  * are no records of that (states.c), is what its account does not have from look to look.
  *
- * Looks and samples of late steps take half of what overhead_max allows, of the time: 50 ms in
- * a burst, as a rule. Where every second step is late, some are not looked at, which is said.
+ * Looks and samples of late steps, and the writing of captures, take half of what overhead_max
+ * allows, of the time: 50 ms in a burst, as a rule. Where every second step is late, some are not
+ * looked at, which is said.
  *
  * By the collector, without a lock; what was seen goes to the history in the next round. */
 
@@ -59,6 +60,10 @@
 #define SCAN_SHARE 50u                 /* of the time between two such looks one may take */
 #define SCAN_LEAST 20000000u           /* ns between two looks at all processes */
 #define OF_PAGES 3u
+#define RATE_ASKED                                                                                 \
+    250000000u         /* ns between two readings of its processor's clock in usual steps... */
+#define RATES_LEAST 3u /* ...of which so many are needed */
+#define RATE_LOWER 0.9 /* of the usual one */
 #define CONSUMERS_MOST 1024u /* processes that are followed; and threads */
 
 typedef struct consumer {
@@ -77,6 +82,14 @@ typedef struct scan {
     unsigned scans, count, next; /* next: where the kernel's list goes on, most likely */
     consumer of[CONSUMERS_MOST];
 } scan;
+
+/* kHz of its processor while it ran, and how often these were held down for heat. */
+typedef struct rates {
+    double sum;
+    unsigned count;
+    uint64_t asked, step; /* when; and in which step, which is usual unless it is late yet: */
+    double last;          /* what was read then; 0: nothing */
+} rates;
 
 static struct {
     uint64_t late_after; /* ns, after a step's beginning; 0: it is not known. Drain lock */
@@ -102,14 +115,17 @@ static struct {
     bool left_out;             /* a step was late, and was not looked at for what that takes */
     double credit;             /* ns that looks may take... */
     uint64_t credited;         /* ...as of then */
+    uint64_t written;          /* ns that writing captures has taken, and has been paid for */
     uint64_t running;          /* ns, of the thread, at the last look; 0: it was not asked */
     scan processes, threads;
     uint64_t scanned_first, scanned; /* 0: not at all */
     uint64_t scan_took;              /* ns, the last one */
     uint64_t waited;                 /* ns that it had no processor since the first scan */
     bool ended;                      /* a late step, of which the history knows nothing yet */
-    uint64_t quota_asked;            /* when */
-    pki_quota quota;                 /* as of then */
+    rates usual, late;
+    uint64_t heat_before, heat; /* as it was found late, and since */
+    uint64_t quota_asked;       /* when */
+    pki_quota quota;            /* as of then */
 } x;
 
 void pki_looks_expect(uint32_t tid, uint64_t late_after)
@@ -226,10 +242,60 @@ static uint64_t off_between(const account *from, const account *to)
     return same ? pki_saturating_sub(to->at - from->at, had) : 0;
 }
 
+/* ---- at which clock its processor runs ---- */
+
+static pki_cpus only(uint32_t processor)
+{
+    pki_cpus one = {{0}};
+    if (processor < PKI_CPUS_MOST)
+        one.bits[processor / 64] |= (uint64_t)1 << processor % 64;
+    return one;
+}
+
+/* Where the kernel tells: a virtual machine's does not. 0: not known. */
+static double rate_of(uint32_t processor)
+{
+    pki_cpus one = only(processor);
+    double now, most;
+    return pki_clock_rates_read("", &one, &now, &most) ? now : 0;
+}
+
+static uint64_t heat_of(uint32_t processor)
+{
+    pki_cpus one = only(processor);
+    return pki_heat_read("", &one);
+}
+
+static void add_rate(rates *to, double rate)
+{
+    to->sum += rate;
+    to->count += rate > 0;
+}
+
+/* The last dozen or so of the readings count: what is usual changes with the hour. */
+static void note_usual_rate(uint32_t tid, uint64_t step)
+{
+    rates *usual = &x.usual;
+    pki_thread_stat stat;
+    uint64_t now = pki_monotonic_ns();
+    if (now - usual->asked < RATE_ASKED || !tid)
+        return;
+    if (usual->step != step) { /* it has ended, and was not late */
+        add_rate(usual, usual->last);
+        if (usual->count > 4 * RATES_LEAST)
+            usual->sum -= usual->sum / usual->count--;
+    }
+    usual->asked = now;
+    usual->step = step;
+    bool runs = pki_thread_stat_read("/proc/self/task", tid, &stat) && stat.state == 'R';
+    usual->last = runs ? rate_of(stat.processor) : 0;
+}
+
 /* Now and then, so that there is one soon before and behind the beginning of a step. */
 static void keep_account(uint64_t ticks)
 {
     account now = account_of(pki_load(&x.tid));
+    note_usual_rate(pki_load(&x.tid), ticks);
     if (x.counted != ticks) {
         x.counted = ticks;
         x.before = x.latest;
@@ -323,7 +389,8 @@ static void end_account(const pki_session *s)
     const pki_clock_map *clock = &s->arena->header->clock;
     uint64_t ticks = pki_load(&s->arena->header->live.step_ticks);
     bool next = ticks && ticks != x.step;
-    account now = account_at_end(next ? clock->origin_ns + pki_clock_ns(clock, ticks) : 0);
+    account now =
+        account_at_end(next ? pki_clock_monotonic_ns(clock, pki_clock_ns(clock, ticks)) : 0);
     pki_wait *last = x.count ? &x.all[x.count - 1] : NULL;
     uint64_t off = off_between(&x.seen, &now);
     if (last) {
@@ -373,12 +440,15 @@ static bool look(const pki_session *s, uint64_t now)
         memcpy(x.faults_before, stat.faults, sizeof stat.faults);
         x.pressure_before = read_pressure();
         read_pages(x.pages_before);
+        x.late = (rates){.sum = 0};
+        x.heat_before = heat_of(stat.processor);
     }
     x.in_kernel = stat.in_kernel - x.ticks;
     for (int i = 0; i < 2; i++)
         x.faults[i] = stat.faults[i] - x.faults_before[i];
     if (stat.state == 'R') {
         x.processor = stat.processor;
+        add_rate(&x.late, rate_of(stat.processor));
         note_runnable(now);
     } else {
         x.has_processor = false;
@@ -420,6 +490,7 @@ static void end_late(const pki_session *s, bool scans)
     end_account(s);
     read_pages(x.pages);
     x.pressure = 1000 * pki_saturating_sub(read_pressure(), x.pressure_before);
+    x.heat = pki_saturating_sub(heat_of(x.processor), x.heat_before);
     x.step = 0;
     x.ended = true;
 }
@@ -448,7 +519,7 @@ static uint64_t late_at(const pki_session *s, uint64_t ticks)
     if (!s->history || !late_after || !ticks || ticks == x.given_up || !stepper ||
         pki_load(&stepper->tid) != pki_load(&x.tid))
         return 0;
-    return clock->origin_ns + pki_clock_ns(clock, ticks) + late_after;
+    return pki_clock_monotonic_ns(clock, pki_clock_ns(clock, ticks)) + late_after;
 }
 
 /* ---- what looks take ---- */
@@ -465,6 +536,13 @@ static bool may_look(const pki_session *s, uint64_t now)
     x.credit = PKI_MIN(x.credit + more, most);
     x.credited = now;
     return share_of(s) <= 0 || x.credit > 0;
+}
+
+/* Its thread writes on meanwhile. Under the drain lock. */
+static void pay_for_captures(const pki_session *s)
+{
+    x.credit -= (double)(s->toll.captures - x.written);
+    x.written = s->toll.captures;
 }
 
 static bool look_and_pay(const pki_session *s, uint64_t now)
@@ -490,6 +568,7 @@ static uint64_t leave_out(const pki_session *s, uint64_t ticks, uint64_t now)
 
 static uint64_t look_again(const pki_session *s, uint64_t ticks, uint64_t late, uint64_t now)
 {
+    x.usual.last = x.usual.step == ticks ? 0 : x.usual.last;
     if (!may_look(s, now))
         return leave_out(s, ticks, now);
     if (!x.step)
@@ -613,6 +692,19 @@ static void tell_time(const pki_session *s)
         tell(s, PKI_STATE_TIME, from->at, to->at, args, PKI_COUNT_OF(args));
 }
 
+/* Lower by more than clocks are from moment to moment. */
+static void tell_rate(const pki_session *s)
+{
+    double usual = x.usual.count ? x.usual.sum / x.usual.count : 0;
+    double now = x.late.count ? x.late.sum / x.late.count : 0;
+    pki_activity_arg args[] = {{"thread", NULL, x.of},
+                               {"khz", NULL, (int64_t)now},
+                               {"usual_khz", NULL, (int64_t)usual},
+                               {"by", PKI_BY_HEAT, 0}};
+    if (now > 0 && x.usual.count >= RATES_LEAST && now < RATE_LOWER * usual)
+        tell(s, PKI_STATE_CLOCK, x.first, x.last, args, x.heat ? 4 : 3);
+}
+
 static void tell_untold(const pki_session *s, const char *what, const char *why)
 {
     pki_activity_arg args[] = {{"thread", NULL, x.of}, {"call", what, 0}, {"object", why, 0}};
@@ -648,6 +740,7 @@ static void drain(pki_session *s)
         return;
     if (x.step && x.step != pki_load(&s->arena->header->live.step_ticks))
         end_late(s, false);
+    pay_for_captures(s);
     tell_waits(s);
     tell_quota(s, x.ended);
     keep_account(pki_load(&s->arena->header->live.step_ticks));
@@ -666,6 +759,7 @@ static void drain(pki_session *s)
     tell_amount(s, PKI_STATE_FAULTS, "count", x.faults[0]);
     tell_amount(s, PKI_STATE_MAJOR_FAULTS, "count", x.faults[1]);
     tell_amount(s, PKI_STATE_PRESSURE, "off_ns", x.pressure);
+    tell_rate(s);
     for (unsigned i = 0; i < OF_PAGES; i++)
         tell_amount(s, of_pages[i].state, "count",
                     pki_saturating_sub(x.pages[i], x.pages_before[i]));

@@ -403,7 +403,7 @@ static unsigned samples_of(uint32_t tid)
 static uint64_t ticks_of(const pki_session *s, const sample *at)
 {
     const pki_clock_map *clock = &s->arena->header->clock;
-    uint64_t ns = pki_saturating_sub(at->at, clock->origin_ns), low = 0;
+    uint64_t ns = pki_clock_session_ns(clock, at->at), low = 0;
     uint64_t high = pki_activity_ticks();
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/processors.h"
 #include "history/history.h"
+#include "measure/figure.h"
 #include "measure/summary.h"
 #include "out/chrome/events.h"
 #include "session/activity.h"
@@ -39,6 +40,9 @@
  * stolen, as far as /proc/stat has as much.
  *
  * Without such records schedstat says from round to round how long it was ready.
+ *
+ * While the machine is suspended CLOCK_MONOTONIC stands still, and with it all of these. Where the
+ * session's time goes on (base/clock.h), the steps in which that was say so.
  *
  * A thread that is off and on again takes 2 to 3 us more for it, in the kernel. So they are for
  * threads that are so a thousand times a second at most, 0.25 % of their time, or ten thousand
@@ -118,6 +122,7 @@ static struct {
     unsigned slept;
     stop stops[STOPS]; /* what was none of these */
     unsigned stop_count;
+    uint64_t suspensions; /* that have been told */
 } x;
 
 /* ---- records of switches ---- */
@@ -162,10 +167,10 @@ static void unmap_records(watched *w)
 #define NEIGHBOURS 8u
 #define HAD 0.5 /* of the time without a processor, to be named; as tools/beside/causes.c */
 
-enum { STOPPED, READY, WAITED, CAUSES_OFF, REST = CAUSES_OFF, UNKNOWN, CAUSES };
+enum { SUSPENDED, STOPPED, READY, WAITED, CAUSES_OFF, REST = CAUSES_OFF, UNKNOWN, CAUSES };
 
-static const char *const slow_words[CAUSES] = {PKI_STOPPED, PKI_NO_PROCESSOR, PKI_WAITED,
-                                               PKI_COMPUTE, PKI_LONGER};
+static const char *const slow_words[CAUSES] = {PKI_SUSPENDED, PKI_STOPPED, PKI_NO_PROCESSOR,
+                                               PKI_WAITED,    PKI_COMPUTE, PKI_LONGER};
 
 typedef struct lately {
     interval at;
@@ -330,7 +335,8 @@ static pki_track track_of(const pki_session *s, const watched *w)
 static void tell_of(const pki_session *s, const watched *w, unsigned cause, interval i,
                     uint64_t off, const char *by)
 {
-    static const char *const states[] = {PKI_STATE_STOPPED, PKI_STATE_READY, PKI_STATE_BLOCKED};
+    static const char *const states[] = {PKI_STATE_SUSPENDED, PKI_STATE_STOPPED, PKI_STATE_READY,
+                                         PKI_STATE_BLOCKED};
     const char *state = states[cause];
     pki_track track = track_of(s, w);
     if (!w->track)
@@ -352,22 +358,22 @@ static void tell_of(const pki_session *s, const watched *w, unsigned cause, inte
     pki_history_activity(s->history, &a, &track);
 }
 
+/* Across a suspension it is two: between them the session's time has what the kernel's has not. */
 static void tell(const pki_session *s, const watched *w, unsigned cause, interval i, uint64_t off)
 {
+    uint64_t slept = s->slept.until;
+    if (s->slept.counted && !off && i.from < slept && slept < i.until) {
+        tell_of(s, w, cause, (interval){i.from, slept - 1, i.ready}, 0, NULL);
+        i.from = slept;
+    }
     tell_of(s, w, cause, i, off, NULL);
 }
 
-/* Of a slow step: why there are no records of it. */
-static void tell_untold(const pki_session *s, const watched *w, uint64_t from, uint64_t until)
+static void tell_missing(const pki_session *s, const watched *w, uint64_t from, uint64_t until,
+                         const char *source, const char *why)
 {
-    char why[96] = "too many switches";
     pki_track track = track_of(s, w);
-    if (!w->track || w->ring.page)
-        return;
-    if (x.refused)
-        snprintf(why, sizeof why, "%s", strerror(x.refused));
-    pki_activity_arg args[] = {
-        {"thread", NULL, w->tid}, {"call", "perf_event_open", 0}, {"object", why, 0}};
+    pki_activity_arg args[] = {{"thread", NULL, w->tid}, {"call", source, 0}, {"object", why, 0}};
     pki_activity a = {.kind = PKI_ACTIVITY_STATE,
                       .track = w->track,
                       .name = PKI_STATE_UNTOLD,
@@ -378,6 +384,26 @@ static void tell_untold(const pki_session *s, const watched *w, uint64_t from, u
                       .args = args,
                       .arg_count = PKI_COUNT_OF(args)};
     pki_history_activity(s->history, &a, &track);
+}
+
+/* Of a slow step: why there are no records of it. */
+static void tell_untold(const pki_session *s, const watched *w, uint64_t from, uint64_t until)
+{
+    if (w->track && !w->ring.page)
+        tell_missing(s, w, from, until, "perf_event_open",
+                     x.refused ? strerror(x.refused) : "too many switches");
+}
+
+/* Some time between two looks of the collector the machine slept; the session's clock has it, or
+ * not. */
+static void tell_suspended(const pki_session *s, const watched *w)
+{
+    interval at = {s->slept.from, s->slept.until, false};
+    if (s->slept.counted)
+        tell_of(s, w, SUSPENDED, at, s->slept.ns, NULL);
+    else if (w->track)
+        tell_missing(s, w, at.from, at.until, PKI_STATE_SUSPENDED,
+                     pki_figure_time((double)s->slept.ns).text);
 }
 
 static void tell_brief(const pki_session *s, watched *w)
@@ -763,6 +789,9 @@ static void drain(pki_session *s)
     look_at_collector(s); /* behind them: it knows of each stop that they have come back from */
     for (unsigned i = 0; i < x.count; i++)
         tell_state(s, &x.threads[i]);
+    for (unsigned i = 0; i < x.count && x.suspensions < s->slept.count; i++)
+        tell_suspended(s, &x.threads[i]);
+    x.suspensions = s->slept.count;
     judge_slow(false);
 }
 

@@ -1,6 +1,7 @@
 #include "session/collector/collect.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "base/process.h"
 #include "core/frames.h"
 #include "measure/figure.h"
+#include "session/activity.h"
 #include "session/backend.h"
 #include "session/collector/drain.h"
 #include "session/costs/io.h"
@@ -190,14 +192,67 @@ static void warn_of_jump(const pki_session *s, uint64_t before)
                 PKI_CYCLE_COUNTER_NAME, pki_figure_time((double)now).text);
 }
 
+/* No duration and no figure goes by the calendar's clock, only what is said to be a date. */
+static void note_calendar(pki_session *s, int64_t calendar)
+{
+    int64_t by = calendar - s->calendar;
+    s->calendar = calendar;
+    if (by > -PKI_CLOCK_APART && by < PKI_CLOCK_APART)
+        return;
+    s->calendar_set += by;
+    pki_log(
+        PK_LOG_WARNING,
+        "the calendar's clock was set %s by %s: dates in this run's files go by that clock as it "
+        "was when the run began",
+        by > 0 ? "ahead" : "back", pki_figure_time(fabs((double)by)).text);
+}
+
+/* ns that the machine has been suspended since the last look. */
+static uint64_t look_at_offsets(pki_session *s, uint64_t t)
+{
+    pki_clock_offsets is;
+    if (!pki_clock_offsets_read(&is))
+        return 0;
+    uint64_t slept = s->awake_at ? pki_saturating_sub(is.asleep, s->asleep) : 0;
+    bool has = slept >= PKI_CLOCK_APART;
+    s->calendar = s->awake_at ? s->calendar : is.calendar;
+    note_calendar(s, is.calendar);
+    s->slept = has ? (pki_suspension){s->slept.count + 1, slept, s->awake_at, t, false} : s->slept;
+    pki_store(&s->asleep, is.asleep);
+    s->awake_at = t;
+    return has ? slept : 0;
+}
+
+static void note_slept(pki_session *s, bool anew)
+{
+    pki_activity_slept(&s->arena->header->clock.sleeps);
+    pki_log(anew ? PK_LOG_WARNING : PK_LOG_INFO, "the machine was suspended for %s: %s",
+            pki_figure_time((double)s->slept.ns).text,
+            anew ? PKI_CYCLE_COUNTER_NAME
+                " began anew meanwhile, so what is recorded from now on has no times "
+                "(PK_CLOCK=monotonic goes on)"
+            : s->slept.counted ? "the session's times have it"
+                               : "the session's times do not have it");
+}
+
 void pki_collect_check_clock(pki_session *s, bool now)
 {
-    uint64_t t = pki_monotonic_ns(), before = s->arena->header->clock.uncertainty_ns;
+    pki_clock_map *map = &s->arena->header->clock;
+    uint64_t t = pki_monotonic_ns(), before = map->uncertainty_ns;
     if (!now && t < pki_load(&s->next_clock_check))
         return;
+    uint64_t slept = look_at_offsets(s, t);
     pki_fold_lock(); /* whoever folds goes by one map from a moment to the next check */
-    pki_clock_map_check(&s->arena->header->clock, pki_clock_read(s->config.monotonic));
+    pki_clock_sample sample = pki_clock_read(s->config.monotonic);
+    bool anew = sample.ticks < map->last.ticks;
+    if (slept) {
+        s->slept.until = sample.ns;
+        s->slept.counted = pki_clock_map_slept(map, sample, slept);
+    }
+    pki_clock_map_check(map, sample);
     pki_fold_unlock();
+    if (slept)
+        note_slept(s, anew);
     warn_of_jump(s, before);
     pki_toll_publish(s);
     pki_store(&s->next_clock_check, t + clock_interval(s->clock_checks++));
@@ -254,13 +309,25 @@ void pki_collect_within(uint64_t ns)
         pki_store(&within, ns);
 }
 
+/* Then it is looked at at once, so that the fewest moments of the session have two meanings. */
+static bool has_slept(pki_session *s)
+{
+    pki_clock_offsets is;
+    uint64_t before = pki_load(&s->asleep);
+    bool has =
+        pki_clock_offsets_read(&is) && pki_saturating_sub(is.asleep, before) >= PKI_CLOCK_APART;
+    if (has)
+        pki_store(&s->next_clock_check, (uint64_t)0);
+    return has;
+}
+
 /* Until that moment, and on the way to where services want to watch. */
 static void sleep_until(pki_session *s, uint64_t due)
 {
     bool rung = false;
     for (s->woke = pki_monotonic_ns(); !rung && s->woke < due;) {
         uint64_t from = s->woke, until = s->watch ? PKI_MIN(s->watch, due) : due;
-        rung = pki_bell_sleep(&pki_collector_bell, until);
+        rung = pki_bell_sleep(&pki_collector_bell, until) || has_slept(s);
         s->woke = pki_monotonic_ns();
         s->watch = pki_services_watch(s, from, until);
     }

@@ -74,9 +74,12 @@ static pki_phases account_phases(void)
 
 static void on_step(pki_fold *fold, const pki_step *step, uint64_t data)
 {
+    const pki_clock_sleeps *sleeps = &pki_the_session.arena->header->clock.sleeps;
+    uint64_t start = pki_clock_awake_ns(sleeps, step->start);
+    uint64_t end = pki_clock_awake_ns(sleeps, step->start + step->duration);
     const pki_account_step s = {.index = step->index,
-                                .start = step->start,
-                                .duration = step->duration,
+                                .start = start,
+                                .duration = end - start,
                                 .data = data,
                                 .kind = step->kind,
                                 .between = step->between};
@@ -523,7 +526,8 @@ static void abandon(pki_session *s)
 
 static bool summarise(const pki_session *s, pki_summary *out)
 {
-    pki_goodput_fill(s->stop_ns, true, &out->goodput);
+    pki_goodput_fill(pki_clock_awake_ns(&s->arena->header->clock.sleeps, s->stop_ns), true,
+                     &out->goodput);
     return true;
 }
 

@@ -101,7 +101,7 @@ static uint64_t count_ended(const pki_thread *t)
 static uint64_t ns_of(const pki_session *s, uint64_t ticks)
 {
     const pki_clock_map *clock = &s->arena->header->clock;
-    return clock->origin_ns + pki_clock_ns(clock, ticks);
+    return pki_clock_monotonic_ns(clock, pki_clock_ns(clock, ticks));
 }
 
 /* The innermost region with a limit decides; else one of kind PK_IO excuses all inside it. */

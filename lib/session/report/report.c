@@ -460,6 +460,7 @@ bool pki_run_fill(const pki_session *s, pki_run *r)
                    .trace_path = summarise_copy(s->paths.trace),
                    .source = summarise_copy("session"),
                    .awaits_steps = pki_clauses_await_steps(&s->config.capture),
+                   .calendar_set = s->calendar_set,
                    .complete = true};
     return r->program && r->host && r->version && r->clock && r->clock_reason && r->trace_path &&
            r->source;
