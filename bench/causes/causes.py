@@ -232,7 +232,7 @@ def smoke(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
     parser.add_argument("pk", type=os.path.abspath)
     parser.add_argument("program", type=os.path.abspath)
     parser.add_argument("--runs", type=int, default=10)

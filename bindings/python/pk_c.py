@@ -23,8 +23,9 @@ class Error(Exception):
 # ---- the library ----
 
 def _installed():
-    """libpk.so.1 of the tree that this file was installed into."""
+    """libpk.so.1 of the tree, or the wheel, that this file was installed from."""
     folder = os.path.dirname(os.path.realpath(__file__))
+    yield from glob.glob(os.path.join(glob.escape(folder), "perfkit.libs", SONAME))
     for _ in range(4):
         folder = os.path.dirname(folder)
         for pattern in ("lib*", "lib/*-linux-*"):

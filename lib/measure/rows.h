@@ -201,6 +201,8 @@ typedef struct pki_outside {
 #define PKI_WAITED "waited" /* off its processor, for what the program has asked for */
 #define PKI_COLLECTIVE "collective"
 #define PKI_PAGE_FAULTS "page-faults"
+#define PKI_NUMA "numa"
+#define PKI_COMPACTED "huge-pages" /* split, or memory compacted to have some */
 #define PKI_MORE_WORK "more-work"
 #define PKI_OTHER_KIND "other-kind"
 #define PKI_LOWER_CLOCK "lower-clock"
@@ -234,6 +236,7 @@ typedef struct pki_cause {
     char *cause;    /* a word of docs/internals/trace-format.md */
     double ns;      /* of the difference */
     bool outside;   /* the program did nothing for it */
+    bool leads;     /* a good part, and of no region, which would be blamed for it: named first */
     bool waits;     /* off its processor, for what the program has asked for */
     char *region;   /* the path; "": outside every region, or of none */
     char *function; /* that its processor was in more than usual; "": not known, or in none */
@@ -269,7 +272,7 @@ typedef struct pki_beside {
     uint64_t usual_count;
     bool same_kind; /* as pk_step_kind has announced them; else there were none, and it is others */
     size_t path_count, cause_count;
-    pki_cause *causes;  /* those outside the program first, the dearest first */
+    pki_cause *causes;  /* those that lead, the dearest, the others, the dearest first */
     double unexplained; /* of the difference, ns */
     char *untold;       /* sentences: what the kernel does not say, and why; "" */
     pki_unplaced unplaced;

@@ -404,6 +404,24 @@ run_python()
     none -r "$source" "$root/share/perfkit"
 }
 
+# As pip installs it, somewhere else, without the tree it was made of.
+run_wheel()
+{
+    have_shared
+    local python
+    for python in python3 /usr/bin/python3 none; do
+        if "$python" -c 'import pip, wheel' 2>/dev/null; then break; fi
+    done
+    [ "$python" != none ] || skip "Python's pip or wheel is not installed"
+    "$python" -B "$source/package/make_wheel.py" "$root" "$libdir" made
+    cp "$root/share/perfkit/python/example.py" .
+    rm -rf "$root"
+    "$python" -m pip install --quiet --no-index --no-deps --no-cache-dir --disable-pip-version-check --target site made/perfkit-*.whl
+    PYTHONPATH=site "$python" -B example.py >said 2>report
+    grep 'backward: 50 calls' said
+    PYTHONPATH=site "$python" -B -c 'import pk_c; print(pk_c.library._name)' | grep "^$folder/site/perfkit.libs/libpk.so.1$"
+}
+
 # With an NCCL that answers at once: what makes communicators shows that the wrappers are there. No GPU is needed.
 run_wrap()
 {

@@ -5,7 +5,7 @@ import os
 import sys
 import unittest
 
-from traces import PID, us, MS, InStates, capture, loop
+from traces import PID, us, MS, InStates, brief, capture, loop
 
 
 class Causes(InStates):
@@ -53,6 +53,16 @@ class Causes(InStates):
         causes, text = self.causes(ready, ("neighbour", 5 * MS, 43 * MS, busy), ("quota", -200 * MS, 60 * MS, {"off_ns": 39 * MS}))
         self.assertEqual(causes[0]["by"], "its cgroup's quota")
         self.assertIn("could have run: its cgroup's quota was used up.", text)
+
+    def test_little_without_a_processor_does_not_lead(self):
+        ready, read = ("no processor", MS, 4 * MS, {}), ("blocked", 5 * MS, 42 * MS, {})
+        causes, _ = self.causes(ready, read, ("read", 6 * MS, 40 * MS, {"call": "pread64"}))
+        self.assertEqual([(c["cause"], c["outside"]) for c in causes][:2], [("read", False), ("no-processor", True)])
+
+    def test_its_own_threads_are_not_outside(self):
+        own = {"by": "other threads of its own", "ran_ns": 30 * MS, "ready_ns": 35 * MS}
+        causes, _ = self.causes(("no processor", 21 * MS, 42 * MS, {}), ("neighbour", 5 * MS, 43 * MS, own))
+        self.assertEqual([(c["cause"], c["outside"], c["region"]) for c in causes][0], ("no-processor", False, ""))
 
     def samples(self, count, at, since=2 * MS):
         return [(at.rsplit("/", 1)[-1], since + n * MS, since + n * MS, {"at": at}) for n in range(count)]
@@ -143,6 +153,8 @@ class Causes(InStates):
         causes, _ = self.causes(("processor time", 0, 53_700_000, account | {"ready_ns": 0, "kernel_ns": 30 * MS}),
                                 ("page faults", 0, 9 * MS, {"count": 5000}))
         self.assertEqual((causes[0]["cause"], causes[0]["now"]), ("page-faults", 5000))
+        first = next(fields for key, fields in brief(self.report("--brief", os.path.join(self.folder, "capture.json"))) if key == "cause")
+        self.assertEqual((first["cause"], first["now"], first["of"]), ("page-faults", "5000", "page faults"))
 
     def test_what_the_kernel_does_not_say(self):
         _, text = self.causes(("not told", 0, 9 * MS, {"call": "/proc", "object": "Permission denied"}),

@@ -56,10 +56,6 @@ typedef struct look_seen {
     char *what, *call, *object, *by, *by_region;
 } look_seen;
 
-/* Causes that the kernel's work on pages is. */
-#define PKI_NUMA "numa"
-#define PKI_COMPACTED "huge-pages" /* split, or memory compacted to have some */
-
 #define SLICES_NO_NAME UINT32_MAX
 
 /* In place of the digit of a kind, in names of slices that stand for states and samples: no region

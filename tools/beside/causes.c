@@ -14,8 +14,8 @@
 
 /* ---- how the difference is shared out ---- */
 
-/* What is outside the program comes first, since it happens to any code: the thread had no
- * processor, or the process was stopped. Of each path the rest is what it waited, by what it was
+/* What happens to any code comes first, if it is a good part: the thread had no processor, or the
+ * process was stopped. Of each path the rest is what it waited, by what it was
  * seen to wait for, and what it worked; of that, what more calls or items explain is more work. A
  * part below a hundredth of the difference is none: it stays in what is unexplained. */
 
@@ -26,8 +26,9 @@
 #define LACKS 0.4     /* of a usual step is not in it: it is of another kind */
 #define READ_BACK 0.1 /* major faults a millisecond of the kernel */
 #define SAMPLES_LEAST 5u
-#define TOLD 0.3 /* of a path's samples, for a function to be named */
-#define HAD 0.5  /* of the time without a processor, for who is said to have had it */
+#define TOLD 0.3  /* of a path's samples, for a function to be named */
+#define HAD 0.5   /* of the time without a processor, for who is said to have had it */
+#define LEADS 0.1 /* of the difference, for what is of no region to be named first */
 
 typedef struct sharing {
     const slices *in;
@@ -154,7 +155,6 @@ static void share_ready(sharing *s)
     if (ns < s->least)
         return;
     pki_cause *c = add(s, PKI_NO_PROCESSOR, "", ns);
-    c->outside = true;
     const look_seen *who = neighbour(s);
     if (held_by_quota(s) >= HAD * ns)
         set(&c->by, PKI_BY_QUOTA);
@@ -162,6 +162,7 @@ static void share_ready(sharing *s)
         set(&c->by, PKI_BY_HOST);
     else if (who)
         set(&c->by, who->by);
+    c->outside = strcmp(c->by, PKI_BY_OWN_THREADS) != 0;
 }
 
 static void share_state(sharing *s, const char *state, const char *cause)
@@ -442,8 +443,8 @@ static void join_alike(pki_beside *b)
 static int dearest_first(const void *a, const void *b)
 {
     const pki_cause *x = a, *y = b;
-    if (x->outside != y->outside)
-        return x->outside ? -1 : 1; /* what is less is the last one */
+    if (x->leads != y->leads)
+        return x->leads ? -1 : 1; /* what is less is the last one */
     return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : strcmp(x->region, y->region);
 }
 
@@ -454,6 +455,15 @@ static bool is_known(const sharing *s)
     for (size_t i = 0; i < s->in->look_count && !known; i++)
         known = strcmp(s->in->looks[i].what, PKI_STATE_TIME) == 0 && in_step(s, &s->in->looks[i]);
     return known;
+}
+
+static void choose_leading(pki_beside *b, double all)
+{
+    for (size_t i = 0; i < b->cause_count; i++) {
+        pki_cause *c = &b->causes[i];
+        bool any = c->outside || strcmp(c->cause, PKI_NO_PROCESSOR) == 0; /* code would be late */
+        c->leads = any && c->ns >= LEADS * all;
+    }
 }
 
 /* What usual steps had longer, as far as causes are more than the difference. */
@@ -529,6 +539,7 @@ void causes_fill(const slices *in, const step_seen *step, const waits *waited, p
         share_kind(&s);
     join_alike(out);
     share_less(&s, all);
+    choose_leading(out, all);
     if (out->cause_count)
         qsort(out->causes, out->cause_count, sizeof *out->causes, dearest_first);
     out->unexplained = all;

@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "base/text.h"
+#include "out/chrome/events.h"
 #include "report/report.h"
 
 #define VERDICTS 14
@@ -32,7 +33,8 @@ static void put_run(const pki_summary *s, FILE *to)
         pki_brief_int(to, "ranks", run->world_size);
     }
     pki_brief_int(to, "wall_ns", (double)run->wall);
-    pki_brief_int(to, "cpu_ns", (double)run->cpu);
+    if (!s->capture.captured) /* which is made of events */
+        pki_brief_int(to, "cpu_ns", (double)run->cpu);
     pki_brief_int(to, "threads", (double)s->thread_count);
     pki_brief_int(to, "dropped", (double)s->counts.dropped);
     pki_brief_word(to, "complete", run->complete ? "yes" : "no");
@@ -161,6 +163,21 @@ static void put_step_beside(const pki_summary *s, FILE *to)
     pki_brief_close(to);
 }
 
+/* What is counted; of work the cause has it itself. */
+static const char *counted(const pki_cause *c)
+{
+    static const struct {
+        const char *cause, *of;
+    } all[] = {{PKI_PAGE_FAULTS, "page faults"},
+               {PKI_WAITS_MEMORY, "pages read back"},
+               {PKI_NUMA, "pages moved"},
+               {PKI_COMPACTED, "pages compacted or split"}};
+    for (size_t i = 0; i < PKI_COUNT_OF(all); i++)
+        if (strcmp(c->cause, all[i].cause) == 0)
+            return all[i].of;
+    return c->object;
+}
+
 static void put_cause(const pki_cause *c, FILE *to)
 {
     pki_brief_open(to, "cause");
@@ -170,12 +187,14 @@ static void put_cause(const pki_cause *c, FILE *to)
     if (c->now > 0) {
         pki_brief_real(to, "now", c->now);
         pki_brief_real(to, "usual", c->usual);
+        pki_brief_text(to, "of", counted(c));
     }
     pki_brief_text(to, "region", c->region);
     pki_brief_text(to, "function", c->function);
     pki_brief_text(to, "caller", c->caller);
     pki_brief_text(to, "call", c->call);
-    pki_brief_text(to, "object", c->object);
+    if (strcmp(c->cause, PKI_MORE_WORK) != 0)
+        pki_brief_text(to, "object", c->object);
     pki_brief_text(to, "by", c->by);
     pki_brief_text(to, "by_region", c->by_region);
     pki_brief_close(to);
@@ -204,7 +223,8 @@ static void put_why(const pki_summary *s, FILE *to)
         put_cause(&b->causes[i], to);
     for (size_t i = 0, put = 0; i < b->path_count && put < PATHS; i++) {
         const pki_path_row *r = &b->paths[i];
-        if (fabs((double)r->self - r->usual) < 0.02 * fabs((double)b->took - b->usual))
+        bool idle = r->where[0] && r->kind == PK_WAIT; /* since this step was late */
+        if (idle || fabs((double)r->self - r->usual) < 0.02 * fabs((double)b->took - b->usual))
             continue;
         put++;
         put_path(r, to);

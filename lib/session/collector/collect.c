@@ -62,7 +62,17 @@ void pki_toll_publish(pki_session *s)
 
 /* ---- whether the thread that makes steps has a processor ---- */
 
-#define INTERVAL 100000000u /* ns: a look takes some microseconds of the collector */
+/* A look takes some microseconds of the collector. Sums of a run need the last one alone: of a
+ * thread that ends before it is looked at, or makes no more steps, what came since the one before
+ * is lost. Parts of a run, which ranks and windows are judged by, are as exact as looks are near.
+ */
+#define INTERVAL 1000000000u /* ns */
+#define NEAR 100000000u
+
+static uint64_t interval_of(const pki_config *c)
+{
+    return c->windows[0] || c->metrics[0] || c->world.size > 1 ? NEAR : INTERVAL;
+}
 
 bool pki_stepper_parse(const char *text, uint64_t *running, uint64_t *ready)
 {
@@ -97,7 +107,8 @@ static void poll(pki_session *s, bool now)
     uint32_t tid = t ? pki_load(&t->tid) : s->stepper_tid;
     pki_processor total, *sum = &s->toll.stepper;
     pki_cpu_side_poll(tid, false);
-    if (!tid || (!now && pki_monotonic_ns() - s->stepper_before.observed < INTERVAL))
+    uint64_t since = pki_monotonic_ns() - s->stepper_before.observed;
+    if (!tid || (!now && since < interval_of(&s->config) && tid == s->stepper_tid))
         return;
     if (!read_now(tid, &total))
         return;
