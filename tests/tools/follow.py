@@ -1,4 +1,4 @@
-"""follow.py PK PK_TRAIN - pk job --follow: windows of forged ranks as they come, of which one is late from a known step on; of
+"""follow.py PK PK_TRAIN CALENDAR - pk job --follow: windows of forged ranks as they come, of which one is late from a known step on; of
 real processes without MPI; ranks that fall behind, start anew, go on in another file; folders without any.
 """
 
@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-PK, TRAIN = sys.argv[1:3]
+PK, TRAIN, CALENDAR = sys.argv[1:4]
 STEPS = 20
 
 
@@ -119,6 +119,21 @@ class Follow(unittest.TestCase):
         lasts = [json.loads(line)["last"] for line in process.stdout]
         self.assertEqual(lasts, [12 * STEPS - 1, 13 * STEPS - 1])
         self.assertEqual(process.wait(60), 0)
+
+    def test_the_calendar_is_set(self):
+        """An hour ahead: nobody has been silent for that long."""
+        self.write(2, range(12), late=1, by=0.5, end=False)
+        ahead = tempfile.mkdtemp() + "/ahead"
+        self.addCleanup(os.removedirs, os.path.dirname(ahead))
+        self.addCleanup(os.unlink, ahead)
+        environment = {**os.environ, "LD_PRELOAD": CALENDAR, "CALENDAR_AHEAD": ahead, "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        with subprocess.Popen([PK, "job", "--follow", "--every", "1", self.folder], stdout=subprocess.PIPE, text=True,
+                              env=environment) as process:
+            self.assertIn("Rank 1", process.stdout.readline())
+            with open(ahead, "w", encoding="utf-8"):
+                time.sleep(2.5)  # some of its looks
+            self.write(2, [12])
+            self.assertNotIn("silent", process.stdout.read())
 
     def test_a_rank_starts_anew(self):
         self.write(4, range(12), end=False)
