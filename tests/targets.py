@@ -1,8 +1,9 @@
-"""targets.py BUILD SUITE... [--but SUITE] [--objects] - what ninja has to make so that the tests of these suites can run there.
+"""targets.py BUILD SUITE... [--but SUITE] [--needed] [--objects] - what ninja has to make so that the tests of these suites can
+run there.
 
 That is all of what is installed, and of tests, examples and benchmarks what these tests are or call: to link each of them
-for some suites only would take longer than to run those. --objects: all the rest is compiled, too, and not linked: for a
-compiler's warnings."""
+for some suites only would take longer than to run those. --needed: of what is installed no more than they call, either.
+--objects: all the rest is compiled, too, and not linked: for a compiler's warnings."""
 
 import json
 import os
@@ -16,10 +17,10 @@ def read(build, what):
         return json.load(file)
 
 
-def wanted(target, source, needed):
+def wanted(target, source, needed, alone):
     """Is it built by itself, and is it either perfkit's own or what a test needs?"""
     folder = os.path.relpath(target["defined_in"], source).split(os.sep)[0]
-    return target["id"] in needed or (target["build_by_default"] and folder not in ONLY_FOR_TESTS)
+    return target["id"] in needed or (target["build_by_default"] and folder not in ONLY_FOR_TESTS and not alone)
 
 
 def objects(build):
@@ -42,7 +43,7 @@ def main(build, *words):
             tests.append(test)
     needed = {target for test in tests for target in test["depends"]}
     source = os.path.abspath(read(build, "buildsystem_files")[0] + "/..")
-    found = [os.path.relpath(name, build) for target in read(build, "targets") if wanted(target, source, needed)
+    found = [os.path.relpath(name, build) for target in read(build, "targets") if wanted(target, source, needed, "--needed" in words)
              for name in target["filename"]]
     if "--objects" in words:
         found += objects(build)
