@@ -16,6 +16,7 @@
 #include "session/captures/captures.h"
 #include "session/captures/stacks.h"
 #include "session/captures/waits.h"
+#include "session/collector/collect.h"
 #include "session/costs/io.h"
 
 /* ---- a step that is late is looked at while it is ---- */
@@ -35,8 +36,8 @@
  * are no records of that (states.c), is what its account does not have from look to look.
  *
  * Looks and samples of late steps, and the writing of captures, take half of what overhead_max
- * allows, of the time: 50 ms in a burst, as a rule. Where every second step is late, some are not
- * looked at, which is said.
+ * allows, of the time: 50 ms in a burst, as a rule; and no more than all else of perfkit leaves of
+ * it. Where every second step is late, some are not looked at, which is said.
  *
  * By the collector, without a lock; what was seen goes to the history in the next round. */
 
@@ -116,6 +117,7 @@ static struct {
     double credit;             /* ns that looks may take... */
     uint64_t credited;         /* ...as of then */
     uint64_t written;          /* ns that writing captures has taken, and has been paid for */
+    bool nothing_left;         /* perfkit has taken what it may */
     uint64_t running;          /* ns, of the thread, at the last look; 0: it was not asked */
     scan processes, threads;
     uint64_t scanned_first, scanned; /* 0: not at all */
@@ -535,14 +537,18 @@ static bool may_look(const pki_session *s, uint64_t now)
     double more = x.credited ? (double)(now - x.credited) * share_of(s) : most;
     x.credit = PKI_MIN(x.credit + more, most);
     x.credited = now;
-    return share_of(s) <= 0 || x.credit > 0;
+    return share_of(s) <= 0 || (x.credit > 0 && !x.nothing_left);
 }
 
-/* Its thread writes on meanwhile. Under the drain lock. */
-static void pay_for_captures(const pki_session *s)
+/* What else is taken, by all threads. Under the drain lock. */
+static void note_toll(const pki_session *s)
 {
-    x.credit -= (double)(s->toll.captures - x.written);
-    x.written = s->toll.captures;
+    pki_toll all = pki_toll_now(s);
+    uint64_t passed = pki_monotonic_ns() - s->arena->header->clock.origin_ns;
+    uint64_t sum = all.collector + all.callers + all.captures + all.readings + all.backends;
+    x.credit -= (double)(all.captures - x.written);
+    x.written = all.captures;
+    x.nothing_left = (double)sum > s->config.overhead_max * ((double)passed + BURST_NS);
 }
 
 static bool look_and_pay(const pki_session *s, uint64_t now)
@@ -740,7 +746,8 @@ static void drain(pki_session *s)
         return;
     if (x.step && x.step != pki_load(&s->arena->header->live.step_ticks))
         end_late(s, false);
-    pay_for_captures(s);
+    if (s->config.overhead_max > 0)
+        note_toll(s);
     tell_waits(s);
     tell_quota(s, x.ended);
     keep_account(pki_load(&s->arena->header->live.step_ticks));
