@@ -96,6 +96,22 @@ class Causes(InStates):
         causes, _ = self.causes(*self.stacks(35, "a+100"), *usual, *files)
         self.assertEqual(causes[0]["function"], "")  # usual steps have as much of it
 
+    def test_functions_of_python(self):
+        """Which of the interpreter's many functions its processor was in says little."""
+        path = f"/tmp/perf-{PID}.map"
+        try:
+            with open(path, "x", encoding="utf-8") as file:
+                file.writelines([f"{4096 + 16 * n:x} 10 eval_{n}\n" for n in range(10)] + ["7000 b py::hot:train.py\n", "8000 b py::step:train.py\n"])
+        except FileExistsError:
+            self.skipTest(f"{path} is somebody else's")
+        self.addCleanup(os.remove, path)
+        slow = [e for n in range(10) for e in self.stacks(3, f"0+{4100 + 16 * n:x} 0+7005 0+1001 0+7005 0+1001 0+8005", (2 + 3 * n) * MS)]
+        causes, text = self.causes(*slow)
+        self.assertEqual((causes[0]["function"], causes[0]["caller"]), ("py::hot:train.py", "py::step:train.py"))
+        self.assertIn("load +41.0 ms (in py::hot:train.py <- py::step:train.py for the most part)", text)
+        causes, _ = self.causes(*self.stacks(30, "0+1004 0+7005 0+8005"))
+        self.assertEqual((causes[0]["function"], causes[0]["caller"]), ("eval_0", "py::hot:train.py"))
+
     def test_in_the_kernel(self):
         kernel = self.samples(30, "(kernel)")
         causes, text = self.causes(*kernel)

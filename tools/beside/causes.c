@@ -290,14 +290,22 @@ static double in_kernel(const sharing *s)
     return 0;
 }
 
+static bool is_told(const pki_cause *c, const stacks_more *more)
+{
+    return more->certain && more->samples >= SAMPLES_LEAST &&
+           more->ns - more->usual >= TOLD * c->ns;
+}
+
 /* What its samples are of more than usual ones are, where that is not by chance. */
 static void tell_function(const sharing *s, pki_cause *c)
 {
     stacks_more more;
-    bool any = stacks_dearest(s->in, c->region, BESIDE_USUAL_MOST, s->out->usual_count, &more);
+    uint64_t usual = s->out->usual_count;
+    bool any = stacks_dearest(s->in, c->region, BESIDE_USUAL_MOST, usual, false, &more);
     tell_kernel(s, c, any ? more.kernel : in_kernel(s));
-    if (!any || !more.certain || more.samples < SAMPLES_LEAST ||
-        more.ns - more.usual < TOLD * c->ns)
+    if (any && !is_told(c, &more))
+        stacks_dearest(s->in, c->region, BESIDE_USUAL_MOST, usual, true, &more);
+    if (!any || !is_told(c, &more))
         return;
     set(&c->function, more.function);
     set(&c->caller, more.caller);

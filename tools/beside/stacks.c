@@ -197,12 +197,22 @@ static pair *pair_of(pairs *p, uint32_t function, uint32_t caller)
     return &p->all[p->count++];
 }
 
-/* The next one that is another function; recursion says nothing. */
-static uint32_t caller_of(const slices *s, const sample_seen *at)
+/* As perf's map of a process has them, which `python3 -X perf` writes. */
+static bool is_script(const slices *s, uint32_t function)
 {
-    for (uint32_t i = 1; i < at->count; i++)
-        if (s->frames[at->first + i] != s->frames[at->first])
-            return s->frames[at->first + i];
+    static const char mark[] = "py::";
+    return strncmp(s->functions.texts[function], mark, sizeof mark - 1) == 0;
+}
+
+/* From that one on the next that is another function than this; recursion says nothing. */
+static uint32_t next_of(const slices *s, const sample_seen *at, uint32_t i, uint32_t other,
+                        bool scripts)
+{
+    for (; i < at->count; i++) {
+        uint32_t is = s->frames[at->first + i];
+        if (is != other && (!scripts || is_script(s, is)))
+            return is;
+    }
     return TABLE_NONE;
 }
 
@@ -248,7 +258,7 @@ static void choose(const slices *s, const pairs *p, double usual_count, stacks_m
 }
 
 bool stacks_dearest(const slices *s, const char *path, uint32_t step, uint64_t usual_count,
-                    stacks_more *out)
+                    bool scripts, stacks_more *out)
 {
     pairs p = {0};
     uint32_t id = table_find(&s->sample_paths, path);
@@ -260,8 +270,11 @@ bool stacks_dearest(const slices *s, const char *path, uint32_t step, uint64_t u
         if (at->path != id || at->column == NO_COLUMN || !at->count)
             continue;
         bool now = at->column == step;
-        pair *is = pair_of(&p, s->frames[at->first], caller_of(s, at));
-        add(now ? &is->now : &is->usual, at->ns);
+        uint32_t in = next_of(s, at, 0, TABLE_NONE, scripts);
+        if (in != TABLE_NONE) {
+            pair *is = pair_of(&p, in, next_of(s, at, 1, in, scripts));
+            add(now ? &is->now : &is->usual, at->ns);
+        }
         out->samples += now;
         out->usual_samples += !now;
         if (s->frames[at->first] == kernel)

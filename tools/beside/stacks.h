@@ -26,8 +26,9 @@ void stacks_name(slices *s, const char *process);
 /* One is in the region of that path, in that column. */
 void stacks_place(slices *s, uint32_t sample, const char *path, uint32_t column);
 
-/* False: none are there. */
+/* False: none are there. scripts: of functions of Python alone, innermost first, for samples that
+ * are in so many of the interpreter's that none stands out. */
 bool stacks_dearest(const slices *s, const char *path, uint32_t step, uint64_t usual_count,
-                    stacks_more *out);
+                    bool scripts, stacks_more *out);
 
 void stacks_free(slices *s);
