@@ -61,11 +61,11 @@
 #define SCAN_SHARE 50u                 /* of the time between two such looks one may take */
 #define SCAN_LEAST 20000000u           /* ns between two looks at all processes */
 #define OF_PAGES 3u
-#define RATE_ASKED                                                                                 \
-    250000000u         /* ns between two readings of its processor's clock in usual steps... */
-#define RATES_LEAST 3u /* ...of which so many are needed */
-#define RATE_LOWER 0.9 /* of the usual one */
-#define CONSUMERS_MOST 1024u /* processes that are followed; and threads */
+#define RATE_ASKED 250000000u     /* ns between readings of its processor's clock in usual steps */
+#define RATE_UNKNOWN 10000000000u /* the same where the kernel does not tell */
+#define RATES_LEAST 3u            /* so many of them are needed */
+#define RATE_LOWER 0.9            /* of the usual one */
+#define CONSUMERS_MOST 1024u      /* processes that are followed; and threads */
 
 typedef struct consumer {
     uint32_t id;
@@ -88,8 +88,9 @@ typedef struct scan {
 typedef struct rates {
     double sum;
     unsigned count;
-    uint64_t asked, step; /* when; and in which step, which is usual unless it is late yet: */
-    double last;          /* what was read then; 0: nothing */
+    uint64_t due;  /* the next reading */
+    uint64_t step; /* in which the last one was: it is usual, unless it is late yet */
+    double last;   /* what was read then; 0: nothing */
 } rates;
 
 static struct {
@@ -125,7 +126,8 @@ static struct {
     uint64_t waited;                 /* ns that it had no processor since the first scan */
     bool ended;                      /* a late step, of which the history knows nothing yet */
     rates usual, late;
-    uint64_t heat_before, heat; /* as it was found late, and since */
+    uint32_t heat_at;           /* the processor that it had as it was found late... */
+    uint64_t heat_before, heat; /* ...and of that, then, and since */
     uint64_t quota_asked;       /* when */
     pki_quota quota;            /* as of then */
 } x;
@@ -280,17 +282,17 @@ static void note_usual_rate(uint32_t tid, uint64_t step)
     rates *usual = &x.usual;
     pki_thread_stat stat;
     uint64_t now = pki_monotonic_ns();
-    if (now - usual->asked < RATE_ASKED || !tid)
+    if (now < usual->due || !tid)
         return;
     if (usual->step != step) { /* it has ended, and was not late */
         add_rate(usual, usual->last);
         if (usual->count > 4 * RATES_LEAST)
             usual->sum -= usual->sum / usual->count--;
     }
-    usual->asked = now;
     usual->step = step;
     bool runs = pki_thread_stat_read("/proc/self/task", tid, &stat) && stat.state == 'R';
     usual->last = runs ? rate_of(stat.processor) : 0;
+    usual->due = now + (runs && usual->last <= 0 ? RATE_UNKNOWN : RATE_ASKED);
 }
 
 /* Now and then, so that there is one soon before and behind the beginning of a step. */
@@ -443,14 +445,16 @@ static bool look(const pki_session *s, uint64_t now)
         x.pressure_before = read_pressure();
         read_pages(x.pages_before);
         x.late = (rates){.sum = 0};
-        x.heat_before = heat_of(stat.processor);
+        x.heat_at = stat.processor;
+        x.heat_before = x.usual.count ? heat_of(x.heat_at) : 0;
     }
     x.in_kernel = stat.in_kernel - x.ticks;
     for (int i = 0; i < 2; i++)
         x.faults[i] = stat.faults[i] - x.faults_before[i];
     if (stat.state == 'R') {
         x.processor = stat.processor;
-        add_rate(&x.late, rate_of(stat.processor));
+        if (x.usual.count)
+            add_rate(&x.late, rate_of(stat.processor));
         note_runnable(now);
     } else {
         x.has_processor = false;
@@ -492,7 +496,7 @@ static void end_late(const pki_session *s, bool scans)
     end_account(s);
     read_pages(x.pages);
     x.pressure = 1000 * pki_saturating_sub(read_pressure(), x.pressure_before);
-    x.heat = pki_saturating_sub(heat_of(x.processor), x.heat_before);
+    x.heat = x.usual.count ? pki_saturating_sub(heat_of(x.heat_at), x.heat_before) : 0;
     x.step = 0;
     x.ended = true;
 }
