@@ -212,10 +212,22 @@ static void find_areas(arena_copy *a)
     }
 }
 
-/* The original bytes again, all of them. */
+/* The original bytes again. */
 static void arena_restore(const arena_copy *a, size_t at, size_t bytes)
 {
     need(pwrite(a->fd, a->original + at, bytes, (off_t)at) == (ssize_t)bytes, "a memory file");
+}
+
+/* All of them; what the run never touched is a hole, as in its file. */
+static void arena_restore_all(const arena_copy *a)
+{
+    static const uint8_t nothing[PKI_PAGE];
+    need(ftruncate(a->fd, (off_t)a->bytes) == 0, "a memory file");
+    for (size_t at = 0; at < a->bytes; at += PKI_PAGE) {
+        size_t n = a->bytes - at < PKI_PAGE ? a->bytes - at : PKI_PAGE;
+        if (memcmp(a->original + at, nothing, n) != 0)
+            arena_restore(a, at, n);
+    }
 }
 
 /* The same one at every call. Ends the process if it cannot be made. */
@@ -231,7 +243,7 @@ static const arena_copy *arena_made(void)
     a.fd = memfd_create("arena", MFD_CLOEXEC);
     need(a.fd >= 0, "a memory file");
     snprintf(a.path, sizeof a.path, "/proc/self/fd/%d", a.fd);
-    arena_restore(&a, 0, a.bytes);
+    arena_restore_all(&a);
     find_areas(&a);
     return &a;
 }
@@ -427,7 +439,7 @@ static int fuzz_salvage(const uint8_t *data, size_t size)
     salvage(a);
     look_on(a);
     if (keep < a->bytes)
-        arena_restore(a, 0, a->bytes);
+        arena_restore_all(a);
     while (patches-- > 0)
         arena_restore(a, patched[patches].at, patched[patches].bytes);
     return 0;

@@ -782,7 +782,7 @@ static void serve_many(unsigned threads, unsigned regions, unsigned burst, const
 static void one_after_the_other(void **state)
 {
     (void)state;
-    serve_many(kit_scaled(100000), 1, 1, NULL);
+    serve_many(kit_scaled(20000), 1, 1, NULL);
 }
 
 static void in_bursts(void **state)
