@@ -69,6 +69,9 @@ uint64_t pki_activity_known_until(void);
  * measured. Before those steps are finalised; the trace gets a mark. */
 void pki_activity_measures(uint64_t ns, bool on);
 
+/* At the end: what was measured since then has not been told. To captures it comes too late. */
+void pki_activity_untold(uint64_t ns);
+
 /* A sample of a counter, now. Of one named "gpuN.memory", in bytes: what is in use on device N. */
 void pki_activity_counter(pk_counter *counter, double value);
 

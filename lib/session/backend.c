@@ -312,19 +312,29 @@ void pki_activity_ends(pki_source source)
 }
 
 /* The trace says so too: whoever makes a report of it has to know which steps are measured. */
-void pki_activity_measures(uint64_t ns, bool on)
+static void tell_measures(uint64_t ns, bool on)
 {
     pki_session *s = &pki_the_session;
     if (pki_output_room(s))
         pki_output_wrote(
             s, pki_chrome_measures(s->buffer + s->pending.buffered, s->config.world.pid, ns, on),
             0);
-    measured_since = on ? ns + 1 : 0;
-    pki_history_measures(s->history, ns, on);
     pki_fold_lock();
     if (pki_fold_now())
         pki_device_measures(pki_fold_now()->device, ns, on);
     pki_fold_unlock();
+}
+
+void pki_activity_measures(uint64_t ns, bool on)
+{
+    tell_measures(ns, on);
+    measured_since = on ? ns + 1 : 0;
+    pki_history_measures(pki_the_session.history, ns, on);
+}
+
+void pki_activity_untold(uint64_t ns)
+{
+    tell_measures(ns, false);
 }
 
 /* ---- time ---- */
@@ -692,6 +702,24 @@ static size_t find(const char *name)
     return i;
 }
 
+static void describe(size_t i, bool asks, pk_backend_info *full)
+{
+    memset(full, 0, sizeof *full);
+    pthread_mutex_lock(&lock);
+    bool wanted = in_use[i] || pki_backend_wanted(pki_backends[i], wanted_list), any = any_session;
+    bool said = describe_asking(i, full);
+    pthread_mutex_unlock(&lock);
+    if (!said && (wanted || !any)) /* a session without a backend leaves its library alone */
+        (asks || !pki_backends[i]->told ? pki_backends[i]->probe : pki_backends[i]->told)(full);
+    if (!full->reason[0] && !wanted)
+        strcpy(full->reason, "not asked for");
+}
+
+void pki_backend_told(size_t i, pk_backend_info *info)
+{
+    describe(i, false, info);
+}
+
 pk_status(pk_backend_status)(const char *name, pk_backend_info *info)
 {
     size_t i = find(name);
@@ -701,16 +729,8 @@ pk_status(pk_backend_status)(const char *name, pk_backend_info *info)
                         name ? name : "NULL");
     if (!info || info->size < 8 || info->size > sizeof *info)
         return pki_fail(PK_EINVAL, "pk_backend_info.size has to be sizeof(pk_backend_info)");
-    memset(&full, 0, sizeof full);
-    pthread_mutex_lock(&lock);
-    bool wanted = in_use[i] || pki_backend_wanted(pki_backends[i], wanted_list), any = any_session;
-    bool told = describe_asking(i, &full);
-    pthread_mutex_unlock(&lock);
-    if (!told && (wanted || !any)) /* a session without a backend leaves its library alone */
-        pki_backends[i]->probe(&full);
+    describe(i, true, &full);
     full.size = info->size;
-    if (!full.reason[0] && !wanted)
-        strcpy(full.reason, "not asked for");
     memcpy(info, &full, info->size);
     return PK_OK;
 }

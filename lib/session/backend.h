@@ -28,8 +28,11 @@ typedef struct pki_backend {
     bool by_default; /* without a word in pk_options.backends */
     bool devices;    /* it tells what devices did, after they did it (session/activity.h) */
 
-    /* Is it there, which version, and if not why; no side effects on the program. */
+    /* Is it there, which version, and if not why; no side effects on the program. told: the same
+     * of what is known, without a call of the library that may take long; probe does not make any.
+     */
     void (*probe)(pk_backend_info *info);
+    void (*told)(pk_backend_info *info);
 
     /* Looks for its library on the disk, where start would: pk_start has a millisecond to wait. */
     void (*foresee)(void);
@@ -103,6 +106,8 @@ bool pki_backends_asking(void);     /* does any have something to be asked, or f
 bool pki_backends_collecting(void); /* does any have something to be collected, now or later? */
 /* Does any, but for this one (NULL: none is left out)? */
 bool pki_backends_tell_of_devices(const pki_backend *but);
+/* pk_backend_status of number i, of what is known. */
+void pki_backend_told(size_t i, pk_backend_info *info);
 uint64_t pki_backends_cpu(void); /* of the running or the last session */
 void pki_backends_halt(void);    /* then the last flush and ask, and under the drain lock: */
 void pki_backends_stop(void);

@@ -91,7 +91,7 @@ typedef struct pki_session {
 
     /* the asker (session/collector/collect.h) */
     struct pki_asker *asker; /* NULL: it does not run (any more) */
-    bool asking;             /* it does, or did, so the collector does not */
+    bool unasked;            /* there is none, so the collector asks */
     uint64_t asked_cpu;      /* that it has taken, ns, once it does not run any more */
 } pki_session;
 

@@ -21,6 +21,13 @@ extern EXPORT fake_nvml fake_nvml_script;
 fake_nvml fake_nvml_script;
 static fake_nvml *const f = &fake_nvml_script;
 
+static void told(const char *function)
+{
+    void (*on_call)(const char *) = __atomic_load_n(&f->on_call, __ATOMIC_ACQUIRE);
+    if (on_call)
+        on_call(function);
+}
+
 static bool is_up(void)
 {
     return fake_get(f->inits) > fake_get(f->shutdowns);
@@ -41,6 +48,7 @@ static int answer(fake_device *d, enum fake_reading which)
 EXPORT int nvmlInit_v2(void);
 int nvmlInit_v2(void)
 {
+    told(__func__);
     usleep(f->init_slow);
     if (f->init_code == OK)
         __atomic_add_fetch(&f->inits, 1, __ATOMIC_SEQ_CST);
@@ -50,6 +58,7 @@ int nvmlInit_v2(void)
 EXPORT int nvmlShutdown(void);
 int nvmlShutdown(void)
 {
+    told(__func__);
     if (!is_up())
         return UNINITIALIZED;
     __atomic_add_fetch(&f->shutdowns, 1, __ATOMIC_SEQ_CST);
@@ -65,6 +74,7 @@ const char *nvmlErrorString(int code)
 EXPORT int nvmlSystemGetDriverVersion(char *text, unsigned size);
 int nvmlSystemGetDriverVersion(char *text, unsigned size)
 {
+    told(__func__);
     snprintf(text, size, "999.11.22");
     return OK;
 }
@@ -72,6 +82,7 @@ int nvmlSystemGetDriverVersion(char *text, unsigned size)
 EXPORT int nvmlDeviceGetCount_v2(unsigned *devices);
 int nvmlDeviceGetCount_v2(unsigned *devices)
 {
+    told(__func__);
     *devices = f->count_code == OK ? f->devices : 77;
     return f->count_code;
 }
@@ -79,6 +90,7 @@ int nvmlDeviceGetCount_v2(unsigned *devices)
 EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, fake_device **device);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, fake_device **device)
 {
+    told(__func__);
     if (!is_up() || index >= f->devices)
         return INVALID_ARGUMENT;
     if (f->device[index].open_code == OK)
@@ -89,6 +101,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, fake_device **device)
 EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, fake_device **device);
 int nvmlDeviceGetHandleByUUID(const char *uuid, fake_device **device)
 {
+    told(__func__);
     for (unsigned i = 0; i < FAKE_DEVICES; i++)
         if (f->device[i].uuid && strcmp(f->device[i].uuid, uuid) == 0) {
             *device = &f->device[i];
@@ -100,6 +113,7 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, fake_device **device)
 EXPORT int nvmlDeviceGetUUID(const fake_device *d, char *text, unsigned size);
 int nvmlDeviceGetUUID(const fake_device *d, char *text, unsigned size)
 {
+    told(__func__);
     snprintf(text, size, "%s", d->uuid ? d->uuid : "GPU-none");
     return OK;
 }
@@ -107,6 +121,7 @@ int nvmlDeviceGetUUID(const fake_device *d, char *text, unsigned size)
 EXPORT int nvmlDeviceGetName(const fake_device *d, char *text, unsigned size);
 int nvmlDeviceGetName(const fake_device *d, char *text, unsigned size)
 {
+    told(__func__);
     snprintf(text, size, "%s", d->name ? d->name : "Double");
     return OK;
 }
@@ -114,6 +129,7 @@ int nvmlDeviceGetName(const fake_device *d, char *text, unsigned size)
 EXPORT int nvmlDeviceGetMigMode(const fake_device *d, unsigned *current, unsigned *pending);
 int nvmlDeviceGetMigMode(const fake_device *d, unsigned *current, unsigned *pending)
 {
+    told(__func__);
     *current = *pending = d->mig;
     return OK;
 }
@@ -121,6 +137,7 @@ int nvmlDeviceGetMigMode(const fake_device *d, unsigned *current, unsigned *pend
 EXPORT int nvmlDeviceGetVirtualizationMode(const fake_device *d, int *mode);
 int nvmlDeviceGetVirtualizationMode(const fake_device *d, int *mode)
 {
+    told(__func__);
     *mode = d->virtualization;
     return OK;
 }
@@ -128,6 +145,7 @@ int nvmlDeviceGetVirtualizationMode(const fake_device *d, int *mode)
 EXPORT int nvmlDeviceGetUtilizationRates(fake_device *d, unsigned *rates);
 int nvmlDeviceGetUtilizationRates(fake_device *d, unsigned *rates)
 {
+    told(__func__);
     rates[0] = d->busy;
     rates[1] = d->memory_busy;
     return answer(d, FAKE_UTILIZATION);
@@ -136,6 +154,7 @@ int nvmlDeviceGetUtilizationRates(fake_device *d, unsigned *rates)
 EXPORT int nvmlDeviceGetPowerUsage(fake_device *d, unsigned *milliwatts);
 int nvmlDeviceGetPowerUsage(fake_device *d, unsigned *milliwatts)
 {
+    told(__func__);
     *milliwatts = d->milliwatts;
     return answer(d, FAKE_POWER);
 }
@@ -143,6 +162,7 @@ int nvmlDeviceGetPowerUsage(fake_device *d, unsigned *milliwatts)
 EXPORT int nvmlDeviceGetTemperature(fake_device *d, int sensor, unsigned *celsius);
 int nvmlDeviceGetTemperature(fake_device *d, int sensor, unsigned *celsius)
 {
+    told(__func__);
     *celsius = sensor == 0 ? d->celsius : 0;
     return answer(d, FAKE_TEMPERATURE);
 }
@@ -150,6 +170,7 @@ int nvmlDeviceGetTemperature(fake_device *d, int sensor, unsigned *celsius)
 EXPORT int nvmlDeviceGetClockInfo(fake_device *d, int clock, unsigned *mhz);
 int nvmlDeviceGetClockInfo(fake_device *d, int clock, unsigned *mhz)
 {
+    told(__func__);
     *mhz = clock == 1 ? d->sm_mhz : clock == 2 ? d->memory_mhz : 0;
     return answer(d, clock == 1 ? FAKE_SM_CLOCK : FAKE_MEMORY_CLOCK);
 }
@@ -157,6 +178,7 @@ int nvmlDeviceGetClockInfo(fake_device *d, int clock, unsigned *mhz)
 EXPORT int nvmlDeviceGetMemoryInfo(fake_device *d, unsigned long long *memory);
 int nvmlDeviceGetMemoryInfo(fake_device *d, unsigned long long *memory)
 {
+    told(__func__);
     memory[0] = 1000000;
     memory[1] = 1000000 - d->used_bytes;
     memory[2] = d->used_bytes;
@@ -166,6 +188,7 @@ int nvmlDeviceGetMemoryInfo(fake_device *d, unsigned long long *memory)
 EXPORT int nvmlDeviceGetCurrentClocksEventReasons(fake_device *d, unsigned long long *bits);
 int nvmlDeviceGetCurrentClocksEventReasons(fake_device *d, unsigned long long *bits)
 {
+    told(__func__);
     *bits = fake_get(d->reasons);
     return answer(d, FAKE_REASONS);
 }
@@ -174,6 +197,7 @@ int nvmlDeviceGetCurrentClocksEventReasons(fake_device *d, unsigned long long *b
 EXPORT int nvmlDeviceGetTotalEnergyConsumption(fake_device *d, unsigned long long *millijoules);
 int nvmlDeviceGetTotalEnergyConsumption(fake_device *d, unsigned long long *millijoules)
 {
+    told(__func__);
     *millijoules = __atomic_add_fetch(&d->millijoules, 300000, __ATOMIC_SEQ_CST);
     return answer(d, FAKE_ENERGY);
 }
@@ -183,6 +207,7 @@ EXPORT int nvmlDeviceGetRemappedRows(fake_device *d, unsigned *correctable, unsi
 int nvmlDeviceGetRemappedRows(fake_device *d, unsigned *correctable, unsigned *uncorrectable,
                               unsigned *pending, unsigned *failed)
 {
+    told(__func__);
     *correctable = d->rows[0];
     *uncorrectable = d->rows[1];
     *pending = d->rows[2];
@@ -206,6 +231,7 @@ static int the_set;
 EXPORT int nvmlEventSetCreate(int **set);
 int nvmlEventSetCreate(int **set)
 {
+    told(__func__);
     if (!is_up())
         return UNINITIALIZED;
     __atomic_add_fetch(&f->sets, 1, __ATOMIC_SEQ_CST);
@@ -216,6 +242,7 @@ int nvmlEventSetCreate(int **set)
 EXPORT int nvmlEventSetFree(const int *set);
 int nvmlEventSetFree(const int *set)
 {
+    told(__func__);
     if (set != &the_set || !f->sets)
         return INVALID_ARGUMENT;
     for (unsigned i = 0; i < FAKE_DEVICES; i++)
@@ -227,6 +254,7 @@ int nvmlEventSetFree(const int *set)
 EXPORT int nvmlDeviceRegisterEvents(fake_device *d, unsigned long long types, const int *set);
 int nvmlDeviceRegisterEvents(fake_device *d, unsigned long long types, const int *set)
 {
+    told(__func__);
     if (set != &the_set || !f->sets || types != XID)
         return INVALID_ARGUMENT;
     __atomic_store_n(&d->watched, d->event_code == OK, __ATOMIC_SEQ_CST);
@@ -236,6 +264,7 @@ int nvmlDeviceRegisterEvents(fake_device *d, unsigned long long types, const int
 EXPORT int nvmlEventSetWait_v2(const int *set, event *e, unsigned ms);
 int nvmlEventSetWait_v2(const int *set, event *e, unsigned ms)
 {
+    told(__func__);
     if (set != &the_set || !f->sets)
         return INVALID_ARGUMENT;
     __atomic_add_fetch(&f->looks, 1, __ATOMIC_SEQ_CST);
@@ -301,6 +330,7 @@ static int misuse(int code)
 EXPORT int nvmlGpmQueryDeviceSupport(const fake_device *d, support *s);
 int nvmlGpmQueryDeviceSupport(const fake_device *d, support *s)
 {
+    told(__func__);
     if (!is_up())
         return misuse(UNINITIALIZED);
     if (s->version != 1)
@@ -312,6 +342,7 @@ int nvmlGpmQueryDeviceSupport(const fake_device *d, support *s)
 EXPORT int nvmlGpmSampleAlloc(sample **out);
 int nvmlGpmSampleAlloc(sample **out)
 {
+    told(__func__);
     unsigned i = 0;
     while (i < sizeof live / sizeof *live && live[i])
         i++;
@@ -325,6 +356,7 @@ int nvmlGpmSampleAlloc(sample **out)
 EXPORT int nvmlGpmSampleFree(sample *s);
 int nvmlGpmSampleFree(sample *s)
 {
+    told(__func__);
     if (!is_live(s))
         return misuse(INVALID_ARGUMENT);
     for (unsigned i = 0; i < sizeof live / sizeof *live; i++)
@@ -354,6 +386,7 @@ static void advance(fake_device *d)
 EXPORT int nvmlGpmSampleGet(fake_device *d, sample *s);
 int nvmlGpmSampleGet(fake_device *d, sample *s)
 {
+    told(__func__);
     if (!is_live(s) || !d->gpm)
         return misuse(INVALID_ARGUMENT);
     int code = answer(d, FAKE_GPM);
@@ -384,6 +417,7 @@ static void measure(const fake_device *d, const sample *from, const sample *to, 
 EXPORT int nvmlGpmMetricsGet(metrics *m);
 int nvmlGpmMetricsGet(metrics *m)
 {
+    told(__func__);
     if (m->version != 1)
         return misuse(VERSION_MISMATCH);
     if (m->count > METRICS_MOST || !is_live(m->from) || !is_live(m->to) || !m->from->device ||

@@ -65,6 +65,7 @@ typedef struct fake_nvml {
     unsigned inits, shutdowns;
     unsigned sets, looks;      /* sets of events that are there; times that one was asked */
     unsigned samples, misused; /* of GPM that are allocated; calls that nvml.h forbids */
+    void (*on_call)(const char *function); /* before each, by who makes it */
     fake_device device[FAKE_DEVICES];
 } fake_nvml;
 

@@ -2,9 +2,13 @@
  * and of NVML. */
 #include "gpu.h"
 
+#include <pk/nccl.h>
+
 #include <pthread.h>
+#include <stdio.h>
 
 #include "../fake/nvml.h"
+#include "../kit/held.h"
 #include "../kit/portions.h"
 
 static fake_nvml *nvml;
@@ -39,6 +43,7 @@ static int stop_asked(void **state)
     fake_set(nvml->stuck, false);
     stop_gpu(state);
     gpu->on_query(NULL);
+    gpu->on_call(NULL);
     return 0;
 }
 
@@ -117,14 +122,105 @@ static void nvml_does_not_come_back(void **state)
     stop_while_another_records();
 }
 
+/* ---- no call of a driver's under a lock that others wait for ---- */
+
+static void told_of(fake_call call)
+{
+#define NAME(id, name, version) #name,
+    static const char *const names[] = {FAKE_CUDA_CALLS(NAME)};
+    kit_driver_called(names[call]);
+}
+
+static CUgraph capture(CUstream stream, CUstream side)
+{
+    static pk_region captured = PK_REGION("captured");
+    CUgraph graph;
+    gpu->capture_begin(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    gpu->work(stream);
+    gpu->capture_join(side, stream);
+    for (int i = 0; i < 3; i++) {
+        pk_gpu_begin(&captured, i ? stream : side);
+        pk_gpu_end(&captured, i ? stream : side);
+    }
+    gpu->capture_end(stream, &graph);
+    return graph;
+}
+
+static void replay(CUstream stream, CUstream side)
+{
+    CUgraph graph = capture(stream, side);
+    CUgraphExec exec = gpu->instantiate(graph);
+    for (int i = 0; i < 3; i++) {
+        pk_gpu_graph_launching(exec, graph, stream);
+        gpu->launch(exec, stream);
+    }
+    gpu->exec_destroy(exec);
+    gpu->graph_destroy(graph);
+}
+
+/* All that a thread can do without a control call, on a context that is new to perfkit. */
+static void *do_all(void *of)
+{
+    CUcontext context = gpu->context_create(0);
+    CUstream stream = gpu->stream_create(context), side = gpu->stream_create(context);
+    pk_comm *comm = pk_comm_create("NCCL", "dp", 1, 0, 2);
+    kit_records = true;
+    for (int i = 0; i < 300; i++) {
+        pk_gpu_begin(&around, i % 3 ? stream : NULL);
+        {
+            PK_REGION_SCOPE(kit_portion);
+        }
+        pk_gpu_end(&around, i % 3 ? stream : NULL);
+    }
+    pk_nccl_begin(comm, PK_COMM_OP_ALL_REDUCE, PK_COMM_TYPE_FLOAT32, 100, -1, stream);
+    pk_nccl_end(comm, stream, 0);
+    replay(stream, side);
+    if (of)
+        pk_step(1);
+    return NULL;
+}
+
+static void control_all(void)
+{
+    pk_backend_info info = {.size = sizeof info};
+    assert_int_equal(pk_flush(), PK_OK);
+    counts_now();
+    pk_backend_status("cuda", &info);
+    pk_backend_status("nvml", &info);
+}
+
+static void nothing_is_locked_amid_a_call(void **state)
+{
+    pthread_t threads[4];
+    (void)state;
+    pk_stop();
+    gpu->on_call(told_of);
+    __atomic_store_n(&nvml->on_call, kit_driver_called, __ATOMIC_RELEASE);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(
+            pk_start(pk_options(.backends = "cuda,nvml", .costs = i % 2 ? "energy" : "",
+                                .tuning = KIT_RING_TUNING)),
+            PK_OK);
+        for (int t = 0; t < 4; t++)
+            assert_int_equal(pthread_create(&threads[t], NULL, do_all, t ? NULL : &slow), 0);
+        control_all();
+        for (int t = 0; t < 4; t++)
+            pthread_join(threads[t], NULL);
+        await(counts_now().recorded > 0);
+        control_all();
+        assert_int_equal(pk_stop(), PK_OK);
+    }
+    gpu->on_call(NULL);
+    kit_expect_no_lock_amid_calls();
+}
+
 #define asked(test) cmocka_unit_test_setup_teardown(test, start_asked, stop_asked)
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        asked(an_event_takes_its_time),
-        asked(the_last_event_takes_its_time),
-        asked(what_the_device_does_not_reach),
+        asked(nothing_is_locked_amid_a_call), asked(an_event_takes_its_time),
+        asked(the_last_event_takes_its_time), asked(what_the_device_does_not_reach),
         asked(nvml_does_not_come_back),
     };
     if (argc < 3)

@@ -138,61 +138,70 @@ static pki_cuda_verdict open_library(void)
     return bind_all(library) ? PKI_CUDA_FOUND : PKI_CUDA_ABSENT;
 }
 
-static pki_cuda_verdict refuse(const char *call, CUresult code)
+/* ---- what the driver says, asked without the lock: who records may be here, too ---- */
+
+typedef char sentence[sizeof why];
+
+static pki_cuda_verdict refuse(const char *call, CUresult code, sentence said)
 {
-    snprintf(why, sizeof why, "no GPU to use: %s says %s (%d)", call, pki_cuda_error_name(code),
-             (int)code);
+    snprintf(said, sizeof(sentence), "no GPU to use: %s says %s (%d)", call,
+             pki_cuda_error_name(code), (int)code);
     return PKI_CUDA_NO_GPU;
 }
 
-static pki_cuda_verdict count_devices(void)
+static pki_cuda_verdict count_devices(sentence said)
 {
     int count = 0;
     CUresult code = pki_cuda.device_count(&count);
     if (code == CUDA_ERROR_NOT_INITIALIZED)
         return PKI_CUDA_FOUND;
     if (code)
-        return refuse("cuDeviceGetCount", code);
+        return refuse("cuDeviceGetCount", code, said);
     if (count > 0)
         return PKI_CUDA_LIVE;
-    snprintf(why, sizeof why, "no GPU to use: the CUDA driver counts 0 devices");
+    snprintf(said, sizeof(sentence), "no GPU to use: the CUDA driver counts 0 devices");
     return PKI_CUDA_NO_GPU;
 }
 
-static pki_cuda_verdict initialise(void)
+static pki_cuda_verdict initialise(sentence said)
 {
     CUresult code = pki_cuda.init(0);
     if (code)
-        return refuse("cuInit", code);
-    pki_cuda_verdict answer = count_devices();
-    return answer == PKI_CUDA_FOUND ? refuse("cuDeviceGetCount", CUDA_ERROR_NOT_INITIALIZED)
+        return refuse("cuInit", code, said);
+    pki_cuda_verdict answer = count_devices(said);
+    return answer == PKI_CUDA_FOUND ? refuse("cuDeviceGetCount", CUDA_ERROR_NOT_INITIALIZED, said)
                                     : answer;
+}
+
+/* The first answer counts. */
+static pki_cuda_verdict conclude(pki_cuda_verdict answer, const sentence said)
+{
+    pthread_mutex_lock(&lock);
+    if (verdict == PKI_CUDA_FOUND && answer != PKI_CUDA_FOUND) {
+        memcpy(why, said, sizeof why);
+        pki_store_release(&verdict, answer);
+    }
+    answer = verdict;
+    pthread_mutex_unlock(&lock);
+    return answer;
 }
 
 pki_cuda_verdict pki_cuda_find(void)
 {
+    sentence said = "";
     pthread_mutex_lock(&lock);
+    if (verdict == PKI_CUDA_UNTRIED)
+        pki_store_release(&verdict, open_library());
     pki_cuda_verdict answer = verdict;
-    if (answer == PKI_CUDA_UNTRIED)
-        answer = open_library();
-    if (answer == PKI_CUDA_FOUND)
-        answer = count_devices();
-    pki_store_release(&verdict, answer);
     pthread_mutex_unlock(&lock);
-    return answer;
+    return answer == PKI_CUDA_FOUND ? conclude(count_devices(said), said) : answer;
 }
 
 pki_cuda_verdict pki_cuda_decide(void)
 {
+    sentence said = "";
     pki_cuda_verdict answer = pki_cuda_find();
-    if (answer != PKI_CUDA_FOUND)
-        return answer;
-    pthread_mutex_lock(&lock);
-    if (verdict == PKI_CUDA_FOUND)
-        pki_store_release(&verdict, initialise());
-    answer = verdict;
-    pthread_mutex_unlock(&lock);
-    return answer;
+    return answer == PKI_CUDA_FOUND ? conclude(initialise(said), said) : answer;
 }
 
 pki_cuda_verdict pki_cuda_known(void)

@@ -652,13 +652,8 @@ uint32_t pk_gpu_gate_;
 static pk_gpu_counts final; /* of the last session; under the drain lock */
 static bool running, started_once;
 
-static void probe(pk_backend_info *info)
+static void tell(pki_cuda_verdict verdict, pk_backend_info *info)
 {
-    pki_cuda_verdict verdict = pki_cuda_known();
-    /* A program that asks gets the answer that takes cuInit; the report at the end, to which
-     * nobody has answered before, does without. */
-    if (verdict <= PKI_CUDA_FOUND && (running || !started_once))
-        verdict = pki_cuda_decide();
     info->live = verdict == PKI_CUDA_LIVE;
     pki_cuda_version(info->version, sizeof info->version);
     if (verdict == PKI_CUDA_LIVE)
@@ -667,6 +662,21 @@ static void probe(pk_backend_info *info)
         strcpy(info->reason, "the CUDA driver is there; no span of a stream was begun");
     else
         strncpy(info->reason, pki_cuda_why(), sizeof info->reason - 1);
+}
+
+/* A program that asks gets the answer that takes cuInit; a report, to which nobody has answered
+ * before, does without. */
+static void probe(pk_backend_info *info)
+{
+    pki_cuda_verdict verdict = pki_cuda_known();
+    if (verdict <= PKI_CUDA_FOUND && (running || !started_once))
+        verdict = pki_cuda_decide();
+    tell(verdict, info);
+}
+
+static void told(pk_backend_info *info)
+{
+    tell(pki_cuda_known(), info);
 }
 
 static void foresee(void)
@@ -775,6 +785,7 @@ const pki_backend pki_backend_cuda = {
     .by_default = true,
     .devices = true,
     .probe = probe,
+    .told = told,
     .foresee = foresee,
     .start = start,
     .ask = ask,

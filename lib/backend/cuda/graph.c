@@ -90,7 +90,7 @@ static bool watch(pki_cuda_graph *g, CUresult *code)
     return !*code;
 }
 
-static void use(pki_cuda_graph *g, pki_cuda_context *context, CUgraph handle, uint64_t capture)
+static void take(pki_cuda_graph *g, pki_cuda_context *context, CUgraph handle, uint64_t capture)
 {
     pki_store(&g->number, ++numbers);
     g->context = context;
@@ -101,36 +101,55 @@ static void use(pki_cuda_graph *g, pki_cuda_context *context, CUgraph handle, ui
     g->refuses = g->seen_any = false;
     g->session = g->dropped = 0;
     memset(g->lanes, 0, sizeof g->lanes);
-    pki_store_release(&g->state, (uint32_t)PKI_CUDA_GRAPH_USED); /* acquire: is_used */
+    pki_store(&g->state, (uint32_t)PKI_CUDA_GRAPH_TAKEN);
 }
 
-/* The record of the capture, made if needed; NULL and the reason if it cannot be followed. */
-static pki_cuda_graph *pki_cuda_graph_for(pki_cuda_context *context, CUgraph handle,
-                                          uint64_t capture, CUresult *code)
+static pki_cuda_graph *take_record(pki_cuda_context *context, CUgraph handle, uint64_t capture)
 {
     pthread_mutex_lock(&lock);
-    pki_cuda_graph *g = pki_cuda_graph_of_capture(capture);
-    if (!g) {
-        *code = CUDA_ERROR_OUT_OF_MEMORY;
-        g = free_record();
-        if (g) {
-            use(g, context, handle, capture);
-            g = watch(g, code) ? g : NULL;
-        }
-    }
+    pki_cuda_graph *g = free_record();
+    if (g)
+        take(g, context, handle, capture);
     pthread_mutex_unlock(&lock);
     return g;
 }
 
+/* The graph has been given its object. Another thread of the capture may have been first: then this
+ * one stays empty until the graph is gone. */
+static pki_cuda_graph *use(pki_cuda_graph *g)
+{
+    uint32_t taken = PKI_CUDA_GRAPH_TAKEN;
+    pthread_mutex_lock(&lock);
+    pki_cuda_graph *used = pki_cuda_graph_of_capture(g->capture);
+    if (!used && __atomic_compare_exchange_n(&g->state, &taken, PKI_CUDA_GRAPH_USED, false,
+                                             __ATOMIC_RELEASE, __ATOMIC_RELAXED)) /* is_used */
+        used = g;
+    pthread_mutex_unlock(&lock);
+    return used;
+}
+
+/* The record of the capture, made if needed; NULL and the reason if it cannot be followed. The
+ * driver is called without the lock, for which other capturing threads may wait. */
+static pki_cuda_graph *pki_cuda_graph_for(pki_cuda_context *context, CUgraph handle,
+                                          uint64_t capture, CUresult *code)
+{
+    pki_cuda_graph *g = pki_cuda_graph_of_capture(capture);
+    if (g)
+        return g;
+    *code = CUDA_ERROR_OUT_OF_MEMORY;
+    g = take_record(context, handle, capture);
+    return g && watch(g, code) ? use(g) : NULL;
+}
+
 /* Which of the capture's streams; PKI_CUDA_BRANCHES: one too many. */
-static uint32_t branch_of(pki_cuda_graph *g, CUstream stream)
+static uint32_t branch_of(pki_cuda_graph *g, const pki_cuda_lane *l)
 {
     uint32_t i = 0;
-    while (i < g->branches && g->streams[i] != stream)
+    while (i < g->branches && g->streams[i] != l->stream)
         i++;
     if (i == g->branches && i < PKI_CUDA_BRANCHES) {
-        g->streams[i] = stream;
-        g->stream_ids[i] = pki_cuda_stream_id(stream);
+        g->streams[i] = l->stream;
+        g->stream_ids[i] = l->stream_id;
         g->branches++;
     }
     return i;
@@ -148,11 +167,11 @@ static pki_cuda_node *next_node(pki_cuda_graph *g)
 }
 
 /* Appends a node; for a begin, *ordinal is set. False without room. */
-static bool pki_cuda_graph_append(pki_cuda_graph *g, CUstream stream, CUgraphNode node,
+static bool pki_cuda_graph_append(pki_cuda_graph *g, const pki_cuda_lane *l, CUgraphNode node,
                                   pki_cuda_mark mark, uint32_t *ordinal)
 {
     pthread_mutex_lock(&lock);
-    uint32_t branch = branch_of(g, stream);
+    uint32_t branch = branch_of(g, l);
     pki_cuda_node *n = branch < PKI_CUDA_BRANCHES ? next_node(g) : NULL;
     if (n) {
         if (pki_cuda_mark_type_of(mark) == PKI_CUDA_BEGIN)
@@ -307,7 +326,7 @@ static pki_cuda_reason begin_in(pki_cuda_graph *g, const pki_cuda_lane *l, pki_c
 {
     pki_cuda_pair *p = pki_cuda_pair_at(&l->context->pool, pair);
     pki_cuda_mark mark = mark_of(PKI_CUDA_BEGIN, pair, o->region);
-    if (!node || !pki_cuda_graph_append(g, l->stream, node, mark, &o->ordinal)) {
+    if (!node || !pki_cuda_graph_append(g, l, node, mark, &o->ordinal)) {
         pki_cuda_operation_abandon(&p->operation);
         return PKI_CUDA_CAPTURE_FAILED;
     }
@@ -381,8 +400,7 @@ static pki_cuda_reason cancel(pki_cuda_graph *g, const pki_cuda_lane *l, const p
 {
     uint32_t ordinal = o->ordinal;
     if (g)
-        pki_cuda_graph_append(g, l->stream, NULL, mark_of(PKI_CUDA_CANCEL, o->pair, o->region),
-                              &ordinal);
+        pki_cuda_graph_append(g, l, NULL, mark_of(PKI_CUDA_CANCEL, o->pair, o->region), &ordinal);
     return reason;
 }
 
@@ -398,8 +416,8 @@ pki_cuda_reason pki_cuda_capture_end(const pki_cuda_lane *l, const pki_cuda_open
     if (c.programmatic)
         return cancel(g, l, o, PKI_CUDA_CAPTURE_PROGRAMMATIC);
     CUgraphNode node = record(l, pki_cuda_pair_at(&l->context->pool, o->pair)->end, code);
-    if (!node || !pki_cuda_graph_append(g, l->stream, node,
-                                        mark_of(PKI_CUDA_END, o->pair, o->region), &ordinal))
+    if (!node ||
+        !pki_cuda_graph_append(g, l, node, mark_of(PKI_CUDA_END, o->pair, o->region), &ordinal))
         return cancel(g, l, o, PKI_CUDA_CAPTURE_FAILED);
     return PKI_CUDA_FINE;
 }

@@ -28,6 +28,7 @@ typedef struct pki_cuda_chunk {
 
 typedef enum pki_cuda_graph_state {
     PKI_CUDA_GRAPH_FREE,
+    PKI_CUDA_GRAPH_TAKEN, /* for a graph that does not hold our object yet */
     PKI_CUDA_GRAPH_USED,
     PKI_CUDA_GRAPH_GONE /* destroyed, its execs too */
 } pki_cuda_graph_state;

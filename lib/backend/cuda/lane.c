@@ -144,7 +144,7 @@ static uint32_t device_of(CUcontext handle)
     return (uint32_t)device;
 }
 
-static pki_cuda_context *make(CUcontext handle, unsigned long long id)
+static pki_cuda_context *make(CUcontext handle, unsigned long long id, uint32_t device)
 {
     void *memory = NULL;
     if (posix_memalign(&memory, PKI_LINE, sizeof(pki_cuda_context)) != 0)
@@ -154,21 +154,26 @@ static pki_cuda_context *make(CUcontext handle, unsigned long long id)
                             .handle = handle,
                             .id = id,
                             .number = context_first ? context_first->number + 1 : 1,
-                            .device = device_of(handle)};
+                            .device = device};
     pki_store_release(&context_first, c); /* pairs with the acquire in pki_cuda_contexts */
     return c;
 }
 
-/* The entry for a context, made if needed; NULL without memory. Any thread. */
+/* The entry for a context, made if needed; NULL without memory. Any thread, so the driver is asked
+ * before the lock is taken. */
 static pki_cuda_context *pki_cuda_context_for(CUcontext handle)
 {
     CUstreamCaptureMode mode = pki_cuda_relax();
     unsigned long long id = id_of(handle);
-    pthread_mutex_lock(&context_lock);
     pki_cuda_context *c = find(handle, id);
-    c = c ? c : make(handle, id);
-    pthread_mutex_unlock(&context_lock);
+    uint32_t device = c ? c->device : device_of(handle);
     pki_cuda_restore(mode);
+    if (c)
+        return c;
+    pthread_mutex_lock(&context_lock);
+    c = find(handle, id);
+    c = c ? c : make(handle, id, device);
+    pthread_mutex_unlock(&context_lock);
     return c;
 }
 
@@ -267,7 +272,7 @@ static pki_cuda_lane *lane_make(void)
 }
 
 /* Streams of one context are told apart by their ids, if the driver gives any. */
-uint64_t pki_cuda_stream_id(CUstream stream)
+static uint64_t stream_id_of(CUstream stream)
 {
     unsigned long long id = 0;
     if (stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
@@ -520,7 +525,7 @@ static PKI_COLD pki_cuda_lane *make_lane(CUstream stream, CUcontext current)
         return refuse(true, true);
     pki_cuda_lane **at = bucket_of(self, stream);
     l->current = current;
-    l->stream_id = pki_cuda_stream_id(stream);
+    l->stream_id = stream_id_of(stream);
     l->in_thread = *at;
     return *at = l;
 }

@@ -240,8 +240,6 @@ extern uint32_t pki_cuda_session;
  * set: only who has the stream from the program knows that it is there. */
 pki_cuda_lane *pki_cuda_lane_acquire(pki_cuda_context *context, CUstream stream);
 
-uint64_t pki_cuda_stream_id(CUstream stream);
-
 pki_cuda_lane *pki_cuda_lanes(void);
 
 /* At the first call in a session: gives back what the one before has left, and counts from 0. */

@@ -210,8 +210,9 @@ void pki_cupti_describe_devices(void)
     static char text[DEVICES_MOST * DEVICE_BYTES];
     uint64_t bytes[DEVICES_MOST] = {0};
     size_t at = 0;
+    const unsigned devices = pki_driver_devices();
     text[at++] = '[';
-    for (unsigned i = 0; i < DEVICES_MOST && i < pki_driver_devices(); i++) {
+    for (unsigned i = 0; i < DEVICES_MOST && i < devices; i++) {
         pki_driver_device device;
         if (!pki_driver_device_get(i, &device))
             continue;
@@ -225,7 +226,7 @@ void pki_cupti_describe_devices(void)
     pki_tail_set("deviceProperties", text);
     for (unsigned i = 0; i < DEVICES_MOST; i++)
         pki_gpu_memory_total(i, bytes[i]);
-    if (pki_driver_devices() > PKI_GPU_DEVICES)
+    if (devices > PKI_GPU_DEVICES)
         pki_gpu_memory_total(PKI_GPU_DEVICES - 1, 0); /* it has a place with others */
     pki_activity_unlock();
 }

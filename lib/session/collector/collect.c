@@ -300,7 +300,7 @@ static uint64_t usual_ns(const pki_session *s)
 static bool follows_devices(const pki_session *s)
 {
     bool asks = pki_backends_asking();
-    return pki_backends_collecting() || (asks && (s->history || !pki_load(&s->asking)));
+    return pki_backends_collecting() || (asks && (s->history || pki_load(&s->unasked)));
 }
 
 static uint64_t round_ns(const pki_session *s)
@@ -400,7 +400,7 @@ static void *collect(void *session)
     pki_store(&s->collector_tid, (uint32_t)syscall(SYS_gettid));
     while (sleep_a_round(s)) {
         pki_io_works();
-        if (!pki_load(&s->asking))
+        if (pki_load(&s->unasked))
             ask(PKI_FLUSH_ROUND);
         pthread_mutex_lock(&pki_drain_lock);
         pki_collect_check_clock(s, false);
@@ -604,7 +604,7 @@ void pki_asker_start(pki_session *s)
     if (error)
         free(a);
     pki_store_release(&s->asker, error ? NULL : a); /* pairs with the acquire in asker_cpu */
-    pki_store(&s->asking, error == 0);
+    pki_store(&s->unasked, error != 0);
     if (error)
         pki_log(
             PK_LOG_WARNING,

@@ -426,9 +426,9 @@ static bool add_backends(summarise_builder *g)
     if (!g->out->backends)
         return false;
     for (size_t i = 0; i < pki_backend_count; i++) {
-        pk_backend_info info = {.size = sizeof info};
+        pk_backend_info info;
         pki_backend_row *row = &g->out->backends[i];
-        pk_backend_status(pki_backends[i]->name, &info);
+        pki_backend_told(i, &info);
         *row = (pki_backend_row){summarise_copy(pki_backends[i]->name), info.live,
                                  summarise_copy(info.version), summarise_copy(info.reason)};
         g->out->backend_count++;
