@@ -80,10 +80,14 @@ static void dropped_replays_count_once(void **state)
     CUgraph graph = capture();
     CUgraphExec exec = gpu->instantiate(graph);
     for (int i = 0; i < 5000; i++) {
+        if (i == 0)
+            pthread_mutex_lock(&pki_asking_lock); /* nobody reads what comes first */
         pk_gpu_graph_launching(exec, graph, the_stream);
         gpu->launch(exec, the_stream);
+        if (i == 100)
+            pthread_mutex_unlock(&pki_asking_lock);
     }
-    sleep_ms(60); /* the collector looks at them */
+    assert_int_equal(pk_flush(), PK_OK); /* they are looked at */
     pk_gpu_counts c = stop_and_count();
     assert_int_equal(c.begun, 15000);
     assert_true(c.dropped > 0);
@@ -173,7 +177,7 @@ static void sampled_replays(void **state)
     assert_int_equal(c.recorded, 15);
     expect_words("without pk_gpu_graph_launching");
     assert_int_equal(pk_start(pk_options(.backends = "cuda")), PK_OK);
-    sleep_ms(40); /* nor in another session */
+    assert_int_equal(pk_flush(), PK_OK); /* nor in another session, where they are looked at */
     assert_int_equal(counts_now().recorded, 0);
     gpu->launch(exec, the_stream);
     await(counts_now().sampled == 3);
@@ -284,7 +288,8 @@ static void destroyed(void **state)
     sleep_ms(30);
     assert_int_equal(gpu->events(), before);
     gpu->exec_destroy(exec);
-    await(gpu->events() == before - 6); /* the set's; the captured ones are the pool's again */
+    await(gpu->events() == before - 6);  /* the set's */
+    assert_int_equal(pk_flush(), PK_OK); /* the captured ones are the pool's again */
     for (int i = 0; i < 64; i++)
         span(&other); /* all at once, if the pool has them */
     assert_int_equal(counts_now().pairs, pairs);
@@ -740,7 +745,7 @@ static void a_bound_of_their_own(void **state)
     assert_int_equal(counts_now().recorded, 3000);
     for (int g = 0; g <= GRAPHS; g++)
         gpu->graph_destroy(graphs[g]);
-    sleep_ms(100);
+    assert_int_equal(pk_flush(), PK_OK);
     CUgraph again = capture(); /* theirs are free as well */
     c = stop_and_count();
     assert_int_equal(c.captured, ALL + 3);
