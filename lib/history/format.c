@@ -226,25 +226,31 @@ static bool put_activity(job *j, const pki_piece *piece)
 
 static void note_measured(pki_history_range *range, uint64_t ns, bool on)
 {
-    if (on && range->measured_count < PKI_HISTORY_MEASURED)
+    pki_history_measured *last =
+        range->measured_count ? &range->measured[range->measured_count - 1] : NULL;
+    if (on && last && last->until == UINT64_MAX)
+        last->from = PKI_MAX(last->from, ns);
+    else if (on && range->measured_count < PKI_HISTORY_MEASURED)
         range->measured[range->measured_count++] = (pki_history_measured){ns, UINT64_MAX};
-    else if (!on && range->measured_count)
-        range->measured[range->measured_count - 1].until = ns;
+    else if (!on && last)
+        last->until = PKI_MIN(last->until, ns);
 }
 
-/* Each chunk says again that it is on. */
+/* Each chunk says again that it is on, perhaps from a later moment on. */
 static bool put_measures(job *j, const pki_piece *piece)
 {
     char event[PKI_EVENT_BYTES];
     uint64_t ns;
     bool on = piece->id != 0;
-    if (piece->bytes < sizeof *piece + sizeof ns || on == j->measured)
+    if (piece->bytes < sizeof *piece + sizeof ns || (!on && !j->measured))
         return true;
     memcpy(&ns, piece + 1, sizeof ns);
     if (ns > j->until_ns)
         return true;
-    j->measured = on;
     note_measured(&j->range, ns, on);
+    if (on == j->measured)
+        return true;
+    j->measured = on;
     ns = PKI_MAX(ns, j->from_ns);
     return emit(j, event, pki_chrome_measures(event, j->chrome->pid, ns, on));
 }

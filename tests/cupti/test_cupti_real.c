@@ -194,6 +194,7 @@ static int records_as_it_walks_them(void)
     at = put(data, at, &pool, sizeof pool);
     at = put(data, at, &last, sizeof last);
     pki_cupti_buffer_completed(NULL, 0, data, size, at);
+    pki_cupti_buffers_walk();
     pki_cupti_buffer *b = pki_cupti_buffers_drain();
     pki_cupti_read(b, &(pki_cupti_span){0, INT64_MAX}, &counts, take, NULL, NULL);
     must(counts.records == 12 && counts.broken == 0 && counts.unknown == 0);

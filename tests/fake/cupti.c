@@ -15,6 +15,13 @@ fake_cupti_table fake;
 fake_state fake_inside;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Of all but the names of errors, which are a table. */
+static void told(const char *function)
+{
+    if (fake.on_call)
+        fake.on_call(function);
+}
+
 /* -- the log -- */
 
 void fake_note(const char *what, long number)
@@ -47,6 +54,7 @@ uint64_t fake_now(void)
 
 CUptiResult cuptiGetVersion(uint32_t *version)
 {
+    told(__func__);
     *version = fake.version;
     return CUPTI_SUCCESS;
 }
@@ -62,6 +70,7 @@ CUptiResult cuptiGetResultString(CUptiResult result, const char **text)
 
 CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t id, const char **name)
 {
+    told(__func__);
     static const char *const runtime[] = {RUNTIME(cudaMalloc_v3020),
                                           RUNTIME(cudaFree_v3020),
                                           RUNTIME(cudaMallocArray_v3020),
@@ -107,6 +116,7 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t id, const
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback,
                            void *user)
 {
+    told(__func__);
     fake_note("subscribe", -1);
     if (fake.subscribe != CUPTI_SUCCESS || fake_inside.callback)
         return fake.subscribe ? fake.subscribe : CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
@@ -119,6 +129,7 @@ CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFun
 CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback,
                               void *user, CUpti_SubscriberParams *params)
 {
+    told(__func__);
     if (params->structSize != CUpti_SubscriberParams_STRUCT_SIZE ||
         params->oldSubscriberSize < CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN)
         return CUPTI_ERROR_INVALID_PARAMETER;
@@ -130,6 +141,7 @@ CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti_Callback
 
 CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
 {
+    told(__func__);
     fake_note("unsubscribe", -1);
     if (!subscriber || !fake_get(fake_inside.callback))
         return CUPTI_ERROR_INVALID_PARAMETER;
@@ -148,6 +160,7 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
 CUptiResult cuptiEnableCallback(uint32_t on, CUpti_SubscriberHandle subscriber,
                                 CUpti_CallbackDomain domain, CUpti_CallbackId id)
 {
+    told(__func__);
     if (!subscriber || id >= FAKE_IDS || domain > CUPTI_CB_DOMAIN_RUNTIME_API)
         return CUPTI_ERROR_INVALID_PARAMETER;
     fake_set(fake_inside.called[domain][id], on != 0);
@@ -158,12 +171,14 @@ CUptiResult cuptiEnableCallback(uint32_t on, CUpti_SubscriberHandle subscriber,
 
 CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type)
 {
+    told(__func__);
     fake_note("threads", type);
     return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, size_t *size, void *value)
 {
+    told(__func__);
     (void)value;
     fake_note("attribute", attribute);
     return *size == 1 ? CUPTI_SUCCESS : CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
@@ -172,6 +187,7 @@ CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, size_t 
 CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requested,
                                            CUpti_BuffersCallbackCompleteFunc completed)
 {
+    told(__func__);
     fake_note("buffers", -1);
     fake_set(fake_inside.requested, requested);
     fake_set(fake_inside.completed, completed);
@@ -190,6 +206,7 @@ CUptiResult fake_register_other(CUpti_BuffersCallbackRequestFunc requested,
 
 CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc clock)
 {
+    told(__func__);
     fake_note("clock", -1);
     if (__atomic_load_n(&fake.enabled, __ATOMIC_RELAXED))
         fake_misused("a clock after kinds have been enabled");
@@ -200,6 +217,7 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc c
 
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
 {
+    told(__func__);
     fake_note("enable", kind);
     if (!fake_get(fake_inside.requested))
         fake_misused("enable before cuptiActivityRegisterCallbacks");
@@ -218,6 +236,7 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
 
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 {
+    told(__func__);
     fake_note("disable", kind);
     if (!fake_get(fake_inside.callback) || fake_get(fake_inside.theirs))
         fake_misused("disable of what another tool may have enabled since");
@@ -228,18 +247,21 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 
 CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId id, uint8_t on)
 {
+    told(__func__);
     fake_set(fake_inside.silent[id], !on);
     return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId id, uint8_t on)
 {
+    told(__func__);
     fake_set(fake_inside.driver_calls[id], on != 0);
     return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiActivityEnableAllSyncRecords(uint8_t on)
 {
+    told(__func__);
     fake_note("all_waits", on);
     fake_set(fake_inside.no_unfinished, !on);
     return CUPTI_SUCCESS;
@@ -247,6 +269,7 @@ CUptiResult cuptiActivityEnableAllSyncRecords(uint8_t on)
 
 CUptiResult cuptiFinalize(void)
 {
+    told(__func__);
     fake.finalized++;
     return CUPTI_SUCCESS;
 }
@@ -258,6 +281,7 @@ _Thread_local unsigned fake_depth;
 
 CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t id)
 {
+    told(__func__);
     if (kind != CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2 || fake_depth == FAKE_STACK)
         return CUPTI_ERROR_INVALID_PARAMETER;
     fake_stack[fake_depth++] = id;
@@ -268,6 +292,7 @@ CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind
 CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
                                                   uint64_t *last)
 {
+    told(__func__);
     (void)kind;
     if (fake_depth == 0)
         return CUPTI_ERROR_QUEUE_EMPTY;
@@ -282,30 +307,35 @@ CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind 
 
 CUresult cuInit(unsigned flags)
 {
+    told(__func__);
     (void)flags;
     return (CUresult)fake.driver;
 }
 
 CUresult cuDeviceGetCount(int *count)
 {
+    told(__func__);
     *count = fake.devices;
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
+    told(__func__);
     *device = ordinal + 100;
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 {
+    told(__func__);
     snprintf(name, (size_t)size, "Double \"%d\"", device - 100);
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
+    told(__func__);
     (void)device;
     *bytes = (size_t)80 << 30;
     return CUDA_SUCCESS;
@@ -313,6 +343,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice device)
 {
+    told(__func__);
     (void)device;
     *value = 1000 + (int)which;
     return which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? CUDA_ERROR_INVALID_VALUE
@@ -475,6 +506,7 @@ void fake_complete(void)
 
 CUptiResult cuptiActivityFlushAll(uint32_t flag)
 {
+    told(__func__);
     fake_note("flush", (long)flag);
     pthread_mutex_lock(&fake_lock);
     __atomic_fetch_add(&fake.flushes, 1, __ATOMIC_RELAXED);
@@ -488,6 +520,7 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
 
 CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t stream, size_t *dropped)
 {
+    told(__func__);
     (void)context, (void)stream;
     pthread_mutex_lock(&fake_lock);
     *dropped = fake.dropped;
@@ -499,6 +532,7 @@ CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t stream
 /* Goes by the kinds' lengths alone, as the library does. */
 CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, CUpti_Activity **record)
 {
+    told(__func__);
     size_t at = *record ? (size_t)((uint8_t *)*record - buffer) + length_of(*record) : 0;
     if (at >= valid)
         return CUPTI_ERROR_MAX_LIMIT_REACHED;

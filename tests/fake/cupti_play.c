@@ -61,14 +61,18 @@ static void await_room(void)
     }
 }
 
-static void put_on_device(const any_record *r)
+static void enqueue(const any_record *r, fake_room room)
 {
-    fake_room room = fake_reserve(r);
     pthread_mutex_lock(&fake_lock);
     await_room();
     pending[pending_count].record = *r;
     pending[pending_count++].room = room;
     pthread_mutex_unlock(&fake_lock);
+}
+
+static void put_on_device(const any_record *r)
+{
+    enqueue(r, fake_reserve(r));
 }
 
 void fake_put_on_device(const void *record, size_t size)
@@ -130,12 +134,23 @@ static uint32_t context_of(const fake_call *c)
     return c->context ? c->context : 1 + c->device_id;
 }
 
-static void launch_one(const fake_call *c, uint32_t correlation, uint64_t start)
+static uint64_t start_of(const fake_call *c, uint64_t wanted)
+{
+    uint64_t now = c->at ? fake_now() : 0, start = wanted > now ? wanted : now;
+    if (c->started)
+        *c->started = start;
+    return start;
+}
+
+/* There is room for its record before it starts. */
+static void launch_one(const fake_call *c, uint32_t correlation, uint64_t wanted)
 {
     any_record r;
-    uint64_t end = start + (c->ns ? c->ns : 1000);
     memset(&r, 0, sizeof r);
     r.any.kind = c->device;
+    bool on = is_on(c->device);
+    fake_room room = on ? fake_reserve(&r) : (fake_room){.buffer = -1};
+    uint64_t start = start_of(c, wanted), end = start + (c->ns ? c->ns : 1000);
     switch (c->device) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
         r.kernel.name = c->kernel ? c->kernel : "kernel";
@@ -177,8 +192,8 @@ static void launch_one(const fake_call *c, uint32_t correlation, uint64_t start)
         r.graph.graphId = (uint32_t)c->graph;
         r.graph.streamId = c->stream ? c->stream : 7;
     }
-    if (is_on(c->device))
-        put_on_device(&r);
+    if (on)
+        enqueue(&r, room);
 }
 
 static void tell_region(uint32_t correlation)
@@ -295,12 +310,14 @@ uint32_t fake_play(const fake_call *c)
     }
     tell_event(c, correlation);
     tell_wait(c, correlation, wait_start, wait_end);
+    if (c->device && c->at)
+        launch_one(c, correlation, c->at);
     uint64_t end = fake_now() + 10;
     call_back(c, c->domain, c->id, CUPTI_API_EXIT, correlation);
     tell_call(driver ? CUPTI_ACTIVITY_KIND_DRIVER : CUPTI_ACTIVITY_KIND_RUNTIME, c->id, correlation,
               start, end, c->result);
-    for (unsigned i = 0; c->device && i < (c->kernels ? c->kernels : 1); i++)
-        launch_one(c, correlation, c->at ? c->at : end + (c->delay ? c->delay : 1000) + 2000 * i);
+    for (unsigned i = 0; c->device && !c->at && i < (c->kernels ? c->kernels : 1); i++)
+        launch_one(c, correlation, end + (c->delay ? c->delay : 1000) + 2000 * i);
     return correlation;
 }
 

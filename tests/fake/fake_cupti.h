@@ -51,6 +51,7 @@ typedef struct fake_call {
     uint32_t stream, device_id, context;
     uint64_t ns, delay; /* on the device: how long, and how long after the call; 0: 1000 each */
     uint64_t at;        /* when it starts on the device, by the double's clock; 0: by delay */
+    uint64_t *started;  /* not NULL: when it does, which is not before it has been launched */
     uint64_t bytes;
     uint32_t result;
     uint64_t graph;
@@ -72,6 +73,7 @@ typedef struct fake_cupti_table {
     size_t lengths[FAKE_KINDS]; /* of records; the newest ones of the header */
     bool external_last;         /* the record that names the region comes after the kernel's */
     void (*on_flush)(uint32_t flag);
+    void (*on_call)(const char *function); /* before each, by who makes it */
 
     /* What it was asked for. */
     char log[FAKE_LOG_BYTES];

@@ -143,14 +143,11 @@ const char *pki_cupti_result_text(CUptiResult result)
 
 /* ---- the memory that CUPTI writes records into ---- */
 
-/* Small ones come back soon: a flush leaves one alone that holds a record of what still runs, and
- * where the host is ahead of the device each has such a one until it is full. */
-#define PKI_CUPTI_BUFFER_BYTES ((size_t)1 << 16)
 #define PKI_CUPTI_BUFFERS_MOST 8192u
 
 #define SLOTS 32
 
-static pki_cupti_buffer *filled; /* the newest first */
+static pki_cupti_buffer *filled, *walked; /* the newest first */
 static pki_cupti_buffer *free_ones[SLOTS];
 static uint64_t refused;
 static PKI_ALIGNED uint8_t scrap[PKI_LINE]; /* eight bytes of it, for everybody: nothing fits */
@@ -227,7 +224,7 @@ void CUPTIAPI pki_cupti_buffer_requested(uint8_t **data, size_t *size, size_t *r
     pki_cupti_buffer *b = wanted ? acquire_free() : NULL;
     if (!b && wanted)
         b = make();
-    if (b) /* before it holds anything: see pki_cupti_buffers_oldest */
+    if (b) /* before it holds anything: see oldest_asked */
         pki_store_release(&asked[b->place], PKI_MAX(pki_monotonic_ns() & ~(uint64_t)1, 2u));
     else
         pki_fetch_add(&refused, (uint64_t)1);
@@ -259,6 +256,14 @@ static bool take_back(uint32_t place, uint64_t *odd)
                                        __ATOMIC_RELAXED);
 }
 
+static void push(pki_cupti_buffer **list, pki_cupti_buffer *b)
+{
+    pki_cupti_buffer *head = pki_load(list);
+    do
+        b->next = head; /* the release pairs with the acquire in take_all */
+    while (!__atomic_compare_exchange_n(list, &head, b, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
 void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t *data,
                                          size_t size, size_t valid)
 {
@@ -273,12 +278,7 @@ void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uin
     }
     pki_cupti_buffer *b = pki_load(&ours[place]);
     b->valid = PKI_MIN(valid, PKI_MIN(size, PKI_CUPTI_BUFFER_BYTES));
-    b->completed = pki_monotonic_ns();
-    pki_cupti_buffer *head = pki_load(&filled);
-    do
-        b->next = head; /* the release pairs with the acquire in pki_cupti_buffers_drain */
-    while (
-        !__atomic_compare_exchange_n(&filled, &head, b, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    push(&filled, b);
     /* It may have been read by now, and freed, or asked for again: then another time stands there.
      */
     __atomic_compare_exchange_n(&asked[place], &odd, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
@@ -286,7 +286,7 @@ void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uin
 }
 
 /* In `asked` until it lies in `filled`, so that whoever finds it in neither has read it. */
-uint64_t pki_cupti_buffers_oldest(void)
+static uint64_t oldest_asked(void)
 {
     uint64_t oldest = UINT64_MAX;
     for (uint32_t i = 0; i < pki_load(&places); i++) {
@@ -310,11 +310,11 @@ uint64_t pki_cupti_buffers_foreign(void)
     return pki_load(&foreign);
 }
 
-pki_cupti_buffer *pki_cupti_buffers_drain(void)
+/* The oldest first. As a whole, so nobody can put one back that another pusher still looks at. */
+static pki_cupti_buffer *take_all(pki_cupti_buffer **list)
 {
-    /* Taken as a whole, so nobody can put one back that another pusher still looks at. Pairs with
-     * the release in pki_cupti_buffer_completed. */
-    pki_cupti_buffer *newest = pki_exchange_acquire(&filled, NULL), *oldest = NULL;
+    /* Pairs with the release in push. */
+    pki_cupti_buffer *newest = pki_exchange_acquire(list, NULL), *oldest = NULL;
     while (newest) {
         pki_cupti_buffer *next = newest->next;
         newest->next = oldest;
@@ -322,6 +322,33 @@ pki_cupti_buffer *pki_cupti_buffers_drain(void)
         newest = next;
     }
     return oldest;
+}
+
+static void walk(pki_cupti_buffer *b)
+{
+    CUpti_Activity *record = NULL;
+    CUptiResult result = b->valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
+    while (result == CUPTI_SUCCESS) {
+        result = pki_cupti.ActivityGetNextRecord(b->data, b->valid, &record);
+        size_t at = result == CUPTI_SUCCESS ? (size_t)((uint8_t *)record - b->data) / 8 : 0;
+        if (result == CUPTI_SUCCESS)
+            b->begins[at / 64] |= (uint64_t)1 << at % 64;
+    }
+    b->broken = result != CUPTI_ERROR_MAX_LIMIT_REACHED;
+}
+
+void pki_cupti_buffers_walk(void)
+{
+    for (pki_cupti_buffer *b = take_all(&filled), *next; b; b = next) {
+        next = b->next;
+        walk(b);
+        push(&walked, b);
+    }
+}
+
+pki_cupti_buffer *pki_cupti_buffers_drain(void)
+{
+    return take_all(&walked);
 }
 
 static void discard(pki_cupti_buffer *b)
@@ -333,6 +360,7 @@ static void discard(pki_cupti_buffer *b)
 void pki_cupti_buffer_release(pki_cupti_buffer *b)
 {
     memset(b->data, 0, b->valid);
+    memset(b->begins, 0, sizeof b->begins);
     if (!put_free(b))
         discard(b);
 }
@@ -356,7 +384,7 @@ void pki_cupti_buffers_trim(void)
 
 void pki_cupti_buffers_after_fork(void)
 {
-    filled = NULL;
+    filled = walked = NULL;
     memset(free_ones, 0, sizeof free_ones);
     memset(ours, 0, sizeof ours);
     memset(asked, 0, sizeof asked);
@@ -456,6 +484,19 @@ static void disable_query_records(void)
         pki_log(PK_LOG_DEBUG, "cupti: each question about an event makes a record");
 }
 
+/* Another tool has had the buffers, and some of ours are with it: what does not come back now never
+ * will, and its memory is left alone. */
+static void give_up_missing(void)
+{
+    const uint64_t now = pki_monotonic_ns();
+    if (oldest_asked() == UINT64_MAX)
+        return;
+    pki_cupti_flush(true);
+    for (uint32_t i = 0; i < pki_load(&places); i++)
+        if (pki_load(&asked[i]) < now)
+            pki_store(&asked[i], (uint64_t)0);
+}
+
 /* Buffers are zeroed by us, off the program's threads, and each thread fills its own. */
 static bool prepare(char *reason, size_t size)
 {
@@ -474,6 +515,7 @@ static bool prepare(char *reason, size_t size)
         return false;
     has_our_clock = true;
     disable_query_records();
+    give_up_missing();
     return true;
 }
 
@@ -646,14 +688,52 @@ void pki_cupti_quiet(void)
     pki_cupti_attribute_off();
 }
 
+/* What there was, and when: `moves` and `calls` are read behind `ns`. */
+typedef struct moment {
+    uint64_t ns, calls, moves;
+} moment;
+
+static moment flushed; /* the last flush */
+static moment known;   /* all that was launched by then has gone into our buffers */
+
+static moment moment_now(void)
+{
+    uint32_t held;
+    uint64_t ns = pki_monotonic_ns(); /* first: a launch that is not counted yet begins later */
+    uint64_t calls = pki_cupti_launches();
+    return (moment){ns, calls, pki_cupti_buffers_moves(&held)};
+}
+
+/* A buffer that moves is asked of us, or given to us: until then nobody else had them. */
+static void note_moves(moment before)
+{
+    moment after = moment_now();
+    if (after.moves != before.moves || before.calls == known.calls)
+        known = before;
+    else if (before.moves != flushed.moves)
+        known = flushed;
+    flushed = before;
+    flushed.moves = after.moves;
+}
+
 void pki_cupti_flush(bool forced)
 {
     size_t more = 0;
     if (!subscriber)
         return;
+    moment before = moment_now();
     pki_cupti.ActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
     if (pki_cupti.ActivityGetNumDroppedRecords(NULL, 0, &more) == CUPTI_SUCCESS)
         pki_fetch_add(&dropped, (uint64_t)more);
+    note_moves(before);
+    pki_cupti_buffers_walk();
+}
+
+uint64_t pki_cupti_all_until(void)
+{
+    uint64_t oldest = oldest_asked(); /* first: what came back meanwhile is walked */
+    pki_cupti_buffers_walk();
+    return oldest < UINT64_MAX || known.ns == flushed.ns ? oldest : known.ns;
 }
 
 void pki_cupti_close(void)
@@ -680,7 +760,7 @@ static struct {
     uint32_t flushes;      /* at which there were too many */
 } seen;
 
-void pki_cupti_taken_forget(void)
+static void see_moves(void)
 {
     uint32_t held;
     seen.moves = pki_cupti_buffers_moves(&held);
@@ -688,12 +768,18 @@ void pki_cupti_taken_forget(void)
     seen.flushes = 0;
 }
 
+void pki_cupti_taken_forget(void)
+{
+    see_moves();
+    flushed = known = moment_now();
+}
+
 bool pki_cupti_taken(void)
 {
     uint32_t held;
     uint64_t calls = pki_cupti_launches(); /* first: who launches asks for a buffer */
     if (pki_cupti_buffers_moves(&held) != seen.moves) {
-        pki_cupti_taken_forget();
+        see_moves();
         return false;
     }
     seen.flushes += calls - seen.calls > (uint64_t)held * CALLS_A_BUFFER + CALLS_UNDER_WAY;

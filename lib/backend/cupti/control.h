@@ -84,17 +84,24 @@ const char *pki_cupti_result_text(CUptiResult result);
 
 /* CUPTI asks for a buffer on whatever thread needs one, the program's included, and gives it back,
  * filled, on one of its own or on the caller of a flush. Neither callback takes a lock: what is
- * filled is pushed onto a list that the collector takes as a whole, what is free lies in slots that
- * are exchanged. Buffers are handed out zeroed (CUPTI is told so), by the collector where it can.
+ * filled is pushed onto a list. Where records begin CUPTI alone knows: who flushes asks it, and
+ * pushes the buffer onto another list, which the collector takes as a whole, so that no call of
+ * CUPTI's is made under the drain lock. What is free lies in slots that are exchanged. Buffers are
+ * handed out zeroed (CUPTI is told so), by the collector where it can.
  *
  * Out of memory, or past the bound, CUPTI gets eight bytes that no record fits into, never NULL:
  * before CUDA 12.9 it wrote there. It counts what it then drops. */
 
+/* Small ones come back soon: a flush leaves one alone that holds a record of what still runs, and
+ * where the host is ahead of the device each has such a one until it is full. */
+#define PKI_CUPTI_BUFFER_BYTES ((size_t)1 << 16)
+
 typedef struct pki_cupti_buffer {
     struct pki_cupti_buffer *next;
-    uint32_t place;     /* in the table of all that exist */
-    size_t valid;       /* bytes of records */
-    uint64_t completed; /* when it came back, CLOCK_MONOTONIC ns */
+    uint32_t place;                                /* in the table of all that exist */
+    bool broken;                                   /* it could not be walked to its end */
+    size_t valid;                                  /* bytes of records */
+    uint64_t begins[PKI_CUPTI_BUFFER_BYTES / 512]; /* a bit for each 8 bytes: a record begins */
     PKI_ALIGNED uint8_t data[];
 } pki_cupti_buffer;
 
@@ -103,16 +110,15 @@ void CUPTIAPI pki_cupti_buffer_requested(uint8_t **data, size_t *size, size_t *r
 void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t *data,
                                          size_t size, size_t valid);
 
-/* All that have come back since the last call, the oldest first, linked by next. */
+/* Asks CUPTI where the records begin in all that have come back since the last call. One at a time,
+ * without a lock that others want. */
+void pki_cupti_buffers_walk(void);
+
+/* All that have been walked since the last call, the oldest first, linked by next. */
 pki_cupti_buffer *pki_cupti_buffers_drain(void);
 
 /* Read; may be handed out again. */
 void pki_cupti_buffer_release(pki_cupti_buffer *buffer);
-
-/* Since when CUPTI has had the oldest of those that it has, CLOCK_MONOTONIC ns; UINT64_MAX: it has
- * none. What began before that, and has ended, is in what has come back: a flush that is not forced
- * "doesn't return buffers which have one or more incomplete records" (cupti_activity.h). */
-uint64_t pki_cupti_buffers_oldest(void);
 
 /* That came back and were another tool's, since the process began: they are left alone. */
 uint64_t pki_cupti_buffers_foreign(void);
@@ -152,8 +158,15 @@ void pki_cupti_quiet(void);
 /* Records again, after pki_cupti_quiet. False: why not, and it is closed. */
 bool pki_cupti_resume(bool graph_nodes, char *reason, size_t size);
 
-/* Gives back all that is complete; forced: all. */
+/* Gives back all that is complete, and walks it; forced: all. */
 void pki_cupti_flush(bool forced);
+
+/* Behind a flush: what began before that, and has ended, has come back and been walked.
+ * CLOCK_MONOTONIC ns; UINT64_MAX: all has. CUPTI may have a buffer of ours since then: a flush that
+ * is not forced "doesn't return buffers which have one or more incomplete records"
+ * (cupti_activity.h). Or it has none, and what was launched since then has moved none, so it may
+ * have gone to another tool. */
+uint64_t pki_cupti_all_until(void);
 
 /* Quiet, a forced flush, and anybody may have it, unless what is allocated is recorded. */
 void pki_cupti_close(void);
@@ -162,7 +175,7 @@ void pki_cupti_close(void);
  * records do not: for two flushes there have been more of them than what CUPTI has of ours has room
  * for, and it has asked for nothing. */
 bool pki_cupti_taken(void);
-void pki_cupti_taken_forget(void);
+void pki_cupti_taken_forget(void); /* a session begins */
 
 /* Nothing that is the other tool's now is switched, nor flushed. */
 void pki_cupti_abandon(void);

@@ -282,12 +282,11 @@ static void advance(uint64_t *until, uint64_t ns)
     pki_store_release(until, PKI_MAX(pki_load(until), ns));
 }
 
-/* Of the session, ns. What CUPTI keeps, since something in it still runs, may hold anything since.
- */
-static uint64_t oldest_kept(void)
+/* Of the session, ns. */
+static uint64_t all_here_until(void)
 {
-    uint64_t oldest = pki_cupti_buffers_oldest();
-    return oldest == UINT64_MAX ? oldest : pki_activity_ns(oldest);
+    uint64_t until = pki_cupti_all_until();
+    return until == UINT64_MAX ? until : pki_activity_ns(until);
 }
 
 /* The kinds stay as they are: they are the other tool's now. */
@@ -311,7 +310,7 @@ static void flush_now(bool at_once)
     uint64_t t = now_ns();
     pki_cupti_flush(false);
     /* The flush before this one: a record that was written meanwhile may be in no buffer yet. */
-    uint64_t all_before = PKI_MIN(at_once ? t : last_flush, oldest_kept());
+    uint64_t all_before = PKI_MIN(at_once ? t : last_flush, all_here_until());
     if (pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET)
         advance(&complete, all_before);
     if (pki_load(&memory_on))
@@ -319,6 +318,21 @@ static void flush_now(bool at_once)
     last_flush = t;
     if (pki_load(&now_in) == OPEN && pki_cupti_taken())
         give_up();
+}
+
+/* For now or for good, behind a forced flush: all until then is there, but what never came. */
+static void close_it(uint64_t until)
+{
+    static const char why[] = "the last launches have left no record: another tool in this process "
+                              "may have CUPTI's buffers, and steps since then are not measured";
+    pki_cupti_close();
+    if (all_here_until() == UINT64_MAX) {
+        pki_store_release(&complete, until);
+        return;
+    }
+    pki_log(PK_LOG_WARNING, "cupti: %s", why);
+    pki_arming_listen(false);
+    enter(FAILED, why);
 }
 
 static void follow_window(uint64_t t)
@@ -333,9 +347,8 @@ static void follow_window(uint64_t t)
         enter(QUIET, "");
     }
     if (pki_load(&now_in) == QUIET && phase == PKI_CUPTI_PAST) {
-        pki_cupti_close();
-        pki_store(&complete, UINT64_MAX);
         enter(OVER, "");
+        close_it(UINT64_MAX);
     }
 }
 
@@ -376,20 +389,21 @@ static void follow_captures(uint64_t t)
         enter(QUIET, "");
     }
     if (pki_load(&now_in) == QUIET && phase == PKI_CUPTI_PAST) {
-        pki_cupti_close();
-        pki_store(&complete, now_ns());
-        enter(CLOSED, "");
+        close_it(now_ns());
+        if (pki_load(&now_in) == QUIET)
+            enter(CLOSED, "");
     }
 }
 
 static void finish(void)
 {
     if (pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET)
-        pki_cupti_close();
+        close_it(UINT64_MAX);
+    else if (pki_load(&now_in) != FAILED)
+        pki_store_release(&complete, UINT64_MAX);
     pki_cupti_memory_off();
     pki_store(&memory_on, false);
     pki_store(&memory_is_complete_to, UINT64_MAX);
-    pki_store(&complete, UINT64_MAX);
     if (pki_load(&now_in) != FAILED)
         enter(OVER, "");
 }
@@ -421,6 +435,7 @@ static void pki_cupti_switch_flush(pki_flush why)
         follow_captures(t);
     if (is_on() && (why == PKI_FLUSH_NOW || t - last_flush >= flush_after()))
         flush_now(why == PKI_FLUSH_NOW);
+    pki_cupti_buffers_walk();
     pthread_mutex_unlock(&turn);
 }
 
@@ -512,12 +527,16 @@ static void pki_cupti_switch_after_fork(void)
 
 /* ---- the backend ---- */
 
+#define SETTLE_NS                                                                                  \
+    250000000u /* from then on to the first launch of a thread, also of one that waits */
+
 /* Under the drain lock. */
 static bool windowed, armed;
 static pki_cupti_counts counts;
 static uint64_t refused_before, finalised_for, given_for;
 static enum { SILENT, BEGUN, MEASURES, MEASURED } emitted;
 static bool described; /* by who asks */
+static uint64_t since; /* when it began to record, ns and one, and is not measured yet; 0: it is */
 
 static void forget(const pki_config *config, bool listed)
 {
@@ -528,12 +547,13 @@ static void forget(const pki_config *config, bool listed)
     refused_before = pki_cupti_buffers_refused();
     described = false;
     emitted = SILENT;
-    finalised_for = given_for = 0;
+    finalised_for = given_for = since = 0;
 }
 
 /* What an earlier session has left. */
 static void discard_buffers(void)
 {
+    pki_cupti_buffers_walk();
     for (pki_cupti_buffer *b = pki_cupti_buffers_drain(), *next; b; b = next) {
         next = b->next;
         pki_cupti_buffer_release(b);
@@ -570,6 +590,21 @@ static pki_cupti_limits limits_at(uint64_t t, bool last)
                               .last = last};
 }
 
+/* Steps are not measured as long as what had been launched before may run, which has no record. How
+ * long that was is known once the first buffers of those who launched early have come back. */
+static void settle(uint64_t now)
+{
+    if (!since || now < since + SETTLE_NS)
+        return;
+    uint64_t queued = pki_cupti_join_queued(armed);
+    bool nothing = queued == UINT64_MAX;
+    if (nothing && armed && now < UINT64_MAX)
+        return;
+    if (queued >= since && (armed || !nothing))
+        pki_activity_measures(queued, true);
+    since = 0;
+}
+
 /* On and off, as captures had it: at once, so that they wait for what is to come. Between two times
  * nobody waits for anything. */
 static void emit_marks(void)
@@ -578,7 +613,10 @@ static void emit_marks(void)
         if (mark.on && emitted == SILENT)
             pki_activity_begins(PKI_SOURCE_CUPTI, mark.ns);
         emitted = mark.on ? MEASURES : MEASURED;
+        if (!mark.on)
+            settle(UINT64_MAX);
         pki_activity_measures(mark.ns, mark.on);
+        since = mark.on ? mark.ns + 1 : 0;
     }
 }
 
@@ -594,8 +632,10 @@ static void emit_range(const pki_cupti_limits *m)
     if (emitted == BEGUN && m->begin != UINT64_MAX) {
         pki_activity_measures(PKI_MAX(m->begin, from), true);
         emitted = MEASURES;
+        since = windowed ? 0 : from + 1; /* it is on long before its steps */
     }
     if (emitted == MEASURES && m->end != UINT64_MAX) {
+        settle(UINT64_MAX);
         pki_activity_measures(m->end, false);
         emitted = MEASURED;
     }
@@ -618,8 +658,8 @@ static void read_buffers(bool last)
 {
     uint64_t t = pki_activity_ns(pki_monotonic_ns());
     bool closed = pki_cupti_is_closed();
-    uint64_t since = pki_cupti_opened(), memory = pki_cupti_memory_opened();
-    pki_cupti_span span = {memory ? memory : since, t}; /* memory is opened first */
+    uint64_t opened_at = pki_cupti_opened(), memory = pki_cupti_memory_opened();
+    pki_cupti_span span = {memory ? memory : opened_at, t}; /* memory is opened first */
     uint64_t memory_complete = pki_cupti_memory_complete();
     pki_cupti_limits limits = limits_at(t, last); /* before buffers are taken: they have it all */
     for (pki_cupti_buffer *b = pki_cupti_buffers_drain(), *next; b; b = next) {
@@ -635,6 +675,11 @@ static void read_buffers(bool last)
         emit_marks();
     else
         emit_range(&limits);
+    settle(last ? UINT64_MAX : limits.complete);
+    if (last && opened_at && limits.complete != UINT64_MAX)
+        pki_activity_untold(limits.complete);
+    if (since) /* what tells how long that took is not handed over before */
+        limits.complete = PKI_MIN(limits.complete, since - 1);
     if (!last && limits.complete == finalised_for && pki_cupti_taken_at() == UINT64_MAX)
         return; /* nothing that is held can have become ready, but by chance */
     finalised_for = limits.complete;

@@ -542,6 +542,46 @@ void pki_cupti_join_finalise(const pki_cupti_limits *m, pki_cupti_counts *counts
     pki_cupti_events_age();
 }
 
+/* ---- what was launched before CUPTI recorded ---- */
+
+#define QUEUED_NS 50000u /* from a launch to its kernel, where nothing is in the way: less */
+#define STREAMS 64u
+
+static void note_first(const pki_cupti_record *r, const pki_cupti_record *first[STREAMS])
+{
+    size_t i = 0;
+    while (i < STREAMS && first[i] &&
+           !(first[i]->stream == r->stream && first[i]->context == r->context))
+        i++;
+    if (i < STREAMS && (!first[i] || r->start < first[i]->start))
+        first[i] = r;
+}
+
+/* Its call may have been handed over, or be in a buffer that has not come back. */
+static bool has_waited(const pki_cupti_record *r)
+{
+    const pki_cupti_link *l = pki_cupti_link_at(r->correlation);
+    if (l && l->called)
+        return r->start > l->end + QUEUED_NS;
+    for (size_t i = 0; i < join_count; i++)
+        if (is_call(&all[i].record) && all[i].record.correlation == r->correlation)
+            return r->start > all[i].record.end + QUEUED_NS;
+    return true;
+}
+
+uint64_t pki_cupti_join_queued(bool amid)
+{
+    const pki_cupti_record *first[STREAMS] = {NULL};
+    uint64_t latest = 0;
+    for (size_t i = 0; i < join_count; i++)
+        if (is_on_device(&all[i].record))
+            note_first(&all[i].record, first);
+    for (size_t i = 0; i < STREAMS && first[i]; i++)
+        if (first[i]->start > latest && (amid || has_waited(first[i])))
+            latest = first[i]->start;
+    return first[0] ? latest : UINT64_MAX;
+}
+
 uint64_t pki_cupti_join_finalised(const pki_cupti_limits *m)
 {
     uint64_t until = PKI_MIN(m->complete, m->decided);

@@ -108,6 +108,12 @@ void pki_cupti_join_record(void *counts, const pki_cupti_record *record);
 void pki_cupti_join_finalise(const pki_cupti_limits *limits, pki_cupti_counts *counts,
                              pki_cupti_give *give);
 
+/* Since CUPTI has recorded. What had been launched before has no record, and may run until the
+ * first that has one on its stream begins: when the last of those did; 0: none had to wait;
+ * UINT64_MAX: nothing has a record. All records since then are still held. amid: the program was at
+ * work, so something may have run and ended before a first that had not to wait, too. */
+uint64_t pki_cupti_join_queued(bool amid);
+
 /* Everything on devices that began before this, and inside the limits, has been handed over: what
  * was launched before it, too, but for what has not come for PKI_CUPTI_PATIENCE_NS. */
 uint64_t pki_cupti_join_finalised(const pki_cupti_limits *limits);

@@ -59,7 +59,7 @@ static uint32_t epoch;
 
 static bool noting; /* who allocates */
 
-static uint64_t launches; /* calls that CUPTI has called back for, and that make records */
+static uint64_t launches; /* calls that have begun, and that make records as they end */
 
 typedef struct mine {
     uint32_t epoch;
@@ -124,13 +124,12 @@ void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_Ca
     }
     if (!(now & 1))
         return;
-    if (call->callbackSite == CUPTI_API_ENTER) {
-        if (m->depth++ == 0)
-            push(m);
-    } else if (m->depth > 0 && --m->depth == 0) {
-        pop(m);
+    if (call->callbackSite == CUPTI_API_ENTER && m->depth++ == 0) {
         if (traits & PKI_CUPTI_LAUNCHES)
             pki_fetch_add(&launches, (uint64_t)1);
+        push(m);
+    } else if (call->callbackSite != CUPTI_API_ENTER && m->depth > 0 && --m->depth == 0) {
+        pop(m);
     }
 }
 

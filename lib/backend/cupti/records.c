@@ -282,21 +282,18 @@ static bool is_of_memory(const CUpti_Activity *record)
 void pki_cupti_read(const pki_cupti_buffer *b, const pki_cupti_span *span, pki_cupti_counts *counts,
                     pki_cupti_take *take, void *user, pki_cupti_allocated *allocated)
 {
-    CUpti_Activity *record = NULL;
-    CUptiResult result = CUPTI_SUCCESS;
-    uint8_t *data = (uint8_t *)(uintptr_t)b->data;
-    while (b->valid && result == CUPTI_SUCCESS) {
-        result = pki_cupti.ActivityGetNextRecord(data, b->valid, &record);
-        if (result != CUPTI_SUCCESS)
-            break;
-        if (!allocated || !is_of_memory(record)) {
-            read_one(record, span, counts, take, user);
-            continue;
+    for (size_t i = 0; i < PKI_COUNT_OF(b->begins); i++)
+        for (uint64_t bits = b->begins[i]; bits; bits &= bits - 1) {
+            size_t at = 8 * (64 * i + (size_t)__builtin_ctzll(bits));
+            const CUpti_Activity *record = (const void *)(b->data + at);
+            if (!allocated || !is_of_memory(record)) {
+                read_one(record, span, counts, take, user);
+                continue;
+            }
+            counts->records++;
+            allocated(record, span, counts);
         }
-        counts->records++;
-        allocated(record, span, counts);
-    }
-    counts->broken += result != CUPTI_SUCCESS && result != CUPTI_ERROR_MAX_LIMIT_REACHED;
+    counts->broken += b->broken;
 }
 
 /* ---- names as PyTorch's tools know them ---- */

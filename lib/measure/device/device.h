@@ -65,8 +65,8 @@ void pki_device_await(pki_device *d, bool anybody);
 /* All that began before this moment has been added. */
 void pki_device_finalised(pki_device *d, uint64_t ns);
 
-/* Kernels and copies are measured from this moment on, until that one. Without a call: from the
- * first kernel or copy on, for good. */
+/* Kernels and copies are measured from this moment on, until that one. Said again the begin may be
+ * later, and the end earlier. Without a call: from the first kernel or copy on, for good. */
 void pki_device_measures(pki_device *d, uint64_t ns, bool on);
 
 /* Devices that have done something. */

@@ -425,8 +425,10 @@ void pki_device_measures(pki_device *d, uint64_t ns, bool on)
         return;
     pki_device_window *last = d->mark_count ? &d->marks[d->mark_count - 1] : NULL;
     bool open = last && last->end == UINT64_MAX;
-    if (!on && open)
-        last->end = ns;
+    if (!on && last)
+        last->end = PKI_MIN(last->end, ns);
+    if (on && open)
+        last->start = PKI_MAX(last->start, ns);
     if (!on || open)
         return;
     if (d->mark_count == PKI_DEVICE_MARKS)
