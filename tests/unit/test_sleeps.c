@@ -209,6 +209,41 @@ static void suspended(void **state)
     json_decref(report);
 }
 
+/* ---- what it sleeps is no hang, and what hangs behind it is one ---- */
+
+static pk_region limited = PK_REGION_OF(PK_WAIT, "limited");
+static int hangs;
+
+static void hear(void *user, pk_log_level level, const char *message)
+{
+    (void)user, (void)level;
+    if (strstr(message, "the program hangs"))
+        pki_fetch_add(&hangs, 1);
+}
+
+static void hang_behind_it(void **state)
+{
+    (void)state;
+    slept = told = frozen = 0;
+    hangs = 0;
+    begin(.hang_seconds = 1, .log = hear, .history_steps = 8);
+    pk_region_set_limit(&limited, 1);
+    steps(5, 2000);
+    pk_region_begin(&limited);
+    suspend();
+    busy(50);
+    pk_region_end(&limited);
+    steps(300, 1000);
+    assert_int_equal(pki_load(&hangs), 0);
+    pk_region_set_limit(&limited, 0.2); /* much less than what it slept */
+    pk_region_begin(&limited);
+    for (uint64_t waited = 0; waited < SLEPT_MS - 300u && !pki_load(&hangs); waited += 10)
+        usleep(10000);
+    pk_region_end(&limited);
+    assert_int_equal(pki_load(&hangs), 1);
+    assert_int_equal(pk_stop(), PK_OK);
+}
+
 /* ---- the calendar's clock is set ---- */
 
 static const json_t *verdict_of(const json_t *report, const char *name)
@@ -267,6 +302,7 @@ static int use_counter(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {in_folder(suspended), in_folder(calendar_set)};
+    const struct CMUnitTest tests[] = {in_folder(suspended), in_folder(hang_behind_it),
+                                       in_folder(calendar_set)};
     return both_clocks(tests) + cmocka_run_group_tests_name("counter", tests, use_counter, NULL);
 }
