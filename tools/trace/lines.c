@@ -335,7 +335,7 @@ object flat_object(const flat_line *into)
 typedef struct cached_line {
     uint32_t length;
     bool arrow;
-    char *before; /* the line up to its times; the event's name is behind it */
+    const char *before; /* the line up to its times; the event's name is behind it */
     event e;
 } cached_line;
 
@@ -344,6 +344,8 @@ struct line_cache {
     uint32_t length, slot; /* of the line asked for last; length 0: it can't be kept */
     bool arrow;
     char before[BEFORE_MOST];
+    char
+        *texts[PLACES]; /* what lines point into: of a short trace few pages of lines are touched */
     cached_line lines[PLACES];
 };
 
@@ -363,7 +365,7 @@ static line_cache *line_cache_create(void)
 static void line_cache_destroy(line_cache *k)
 {
     for (uint32_t i = 0; k && i < PLACES; i++)
-        free(k->lines[i].before);
+        free(k->texts[i]);
     free(k);
 }
 
@@ -482,7 +484,8 @@ static void line_cache_add(line_cache *k, const flat_line *known, const char *te
     e = k->arrow ? &arrow : e;
     size_t name = strlen(e->name) + 1;
     cached_line *to = &k->lines[k->slot];
-    char *before = memory_resized(to->before, k->length + name);
+    char *before = memory_resized(k->texts[k->slot], k->length + name);
+    k->texts[k->slot] = before;
     memcpy(before, k->before, k->length);
     memcpy(before + k->length, e->name, name);
     *to = (cached_line){.length = k->length, .arrow = k->arrow, .before = before, .e = *e};
