@@ -210,7 +210,9 @@ bool pki_clock_map_slept(pki_clock_map *map, pki_clock_sample now, uint64_t ns)
     now.ns += map->sleeps.all;
     if (map->monotonic || now.ticks <= map->last.ticks || distance(map, now) > -(int64_t)(ns / 2))
         return false;
-    map->sleeps = (pki_clock_sleeps){map->sleeps.all + ns, ns, now.ns + ns - map->origin_ns};
+    pki_store(&map->sleeps.all, map->sleeps.all + ns);
+    pki_store(&map->sleeps.last, ns);
+    pki_store(&map->sleeps.end, now.ns + ns - map->origin_ns);
     return true;
 }
 
@@ -250,15 +252,24 @@ bool pki_clock_offsets_read(pki_clock_offsets *out)
     return false;
 }
 
+/* Any thread: amid a change one moment is wrong by as long as the machine slept. */
+static pki_clock_sleeps sleeps_of(const pki_clock_map *map)
+{
+    const pki_clock_sleeps *s = &map->sleeps;
+    return (pki_clock_sleeps){pki_load(&s->all), pki_load(&s->last), pki_load(&s->end)};
+}
+
 uint64_t pki_clock_monotonic_ns(const pki_clock_map *map, uint64_t ns)
 {
-    return map->origin_ns + pki_clock_awake_ns(&map->sleeps, ns);
+    pki_clock_sleeps sleeps = sleeps_of(map);
+    return map->origin_ns + pki_clock_awake_ns(&sleeps, ns);
 }
 
 uint64_t pki_clock_session_ns(const pki_clock_map *map, uint64_t monotonic_ns)
 {
     uint64_t awake = monotonic_ns > map->origin_ns ? monotonic_ns - map->origin_ns : 0;
-    return pki_clock_slept_ns(&map->sleeps, awake);
+    pki_clock_sleeps sleeps = sleeps_of(map);
+    return pki_clock_slept_ns(&sleeps, awake);
 }
 
 /* The one in force at that moment; NULL before the first. */
