@@ -333,6 +333,34 @@ static void handle_used_again(void **state)
     assert_int_equal(c.lost, 0);
 }
 
+/* Some rounds of the asker, between giving a lane up and having one for the stream. */
+static void await_rounds(fake_call call)
+{
+    if (call != FAKE_STREAM_CTX && call != FAKE_STREAM_CTX_2)
+        return;
+    unsigned before = gpu->calls(FAKE_EXCHANGE_MODE);
+    await(gpu->calls(FAKE_EXCHANGE_MODE) >= before + 6);
+}
+
+/* The stream gets the very lane that has been given up for its handle. */
+static void a_lane_used_again(void **state)
+{
+    (void)state;
+    span(&outer);
+    await(counts_now().recorded == 1);
+    CUcontext second = gpu->context_create(0);
+    gpu->stream_again(the_stream, second);
+    gpu->on_call(await_rounds);
+    for (int i = 0; i < 3; i++)
+        span(&outer);
+    gpu->on_call(NULL);
+    pk_gpu_counts c = stop_and_count();
+    assert_int_equal(c.contexts, 2);
+    assert_int_equal(c.begun, 4);
+    assert_int_equal(c.recorded, 3);
+    assert_int_equal(c.skipped, 1);
+}
+
 static const struct CMUnitTest gpu_spans_tests[] = {
     with_gpu(spans_and_counts),
     with_gpu(unbalanced_and_strays),
@@ -347,6 +375,7 @@ static const struct CMUnitTest gpu_spans_tests[] = {
     with_gpu(the_device_never_gets_there),
     with_gpu(over_a_stop),
     with_gpu(handle_used_again),
+    with_gpu(a_lane_used_again),
 };
 
 static int run_gpu_spans(int argc, char **argv)

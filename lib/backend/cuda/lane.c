@@ -303,6 +303,8 @@ pki_cuda_lane *pki_cuda_lane_acquire(pki_cuda_context *context, CUstream stream)
     l->tid = (uint32_t)syscall(SYS_gettid);
     l->stream_id = 0;
     pki_store(&l->track, 0u);
+    if (pki_cuda_lane_is_current(l)) /* another stream's until now: it is not entered again */
+        pki_store(&context->session, pki_load(&pki_cuda_session));
     pki_store_release(&l->life, (uint32_t)PKI_CUDA_OWNED); /* acquire: the collector's walk */
     return l;
 }
