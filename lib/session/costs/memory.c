@@ -511,8 +511,11 @@ static void emit_counters(const pki_memory_look *look, bool now)
         pki_activity_counter(&allocated, (double)m.alloc->total());
 }
 
-static uint64_t interval_at(uint64_t t)
+/* While no step ends there is nothing to tell by step. */
+static uint64_t interval_at(const pki_session *s, uint64_t t)
 {
+    if (pki_load(&s->arena->header->steps) == m.steps)
+        return INTERVAL_MOST;
     uint64_t share = m.started ? (t - m.started) / LOOKS : 0;
     return PKI_MIN(PKI_MAX(share, INTERVAL), INTERVAL_MOST);
 }
@@ -521,7 +524,7 @@ static void look(const pki_session *s, bool now)
 {
     pki_memory_look seen;
     uint64_t t = pki_monotonic_ns();
-    if ((!now && t - m.looked < interval_at(t)) || !read_process(s, &seen))
+    if ((!now && t - m.looked < interval_at(s, t)) || !read_process(s, &seen))
         return;
     m.looked = t;
     m.started = m.started ? m.started : t;
