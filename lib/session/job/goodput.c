@@ -297,11 +297,13 @@ static void put(uint32_t why)
 
 /* The process began before its session: /proc has it in whole clock ticks since the machine's
  * start, so half of one is what it is off by on average. */
-static uint64_t before_session(void)
+static uint64_t before_session(const pki_session *s)
 {
     static bool asked; /* a session behind another one begins where it begins */
     char text[1024];
-    uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK), now = pki_read_clock(CLOCK_BOOTTIME);
+    /* The session's time began a while ago. */
+    uint64_t since = pki_monotonic_ns() - s->arena->header->clock.origin_ns;
+    uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK), now = pki_read_clock(CLOCK_BOOTTIME) - since;
     if (asked || !hz || !pki_small_file("/proc/self/stat", text, sizeof text))
         return 0;
     asked = true;
@@ -459,7 +461,7 @@ static pk_status open_goodput(pki_session *s)
     file.on = true;
     file.began = pki_monotonic_ns();
     begin_line(s);
-    pki_goodput_account_begin(s, before_session());
+    pki_goodput_account_begin(s, before_session(s));
     if (!lock_file()) {
         pki_log(PK_LOG_WARNING,
                 "goodput %s: another process writes it; this run begins there when that one ends",
