@@ -165,7 +165,7 @@ static void do_of_other(const plan *p, unsigned step)
         return;
     if (p->other == TAKES)
         fake->register_other(their_request, their_completed);
-    fake->subscribe = CUPTI_SUCCESS;
+    __atomic_store_n(&fake->subscribe, CUPTI_SUCCESS, __ATOMIC_RELAXED);
 }
 
 /* With all that was its own. */

@@ -235,6 +235,11 @@ static bool records(void)
     return __atomic_load_n(&fake->enabled, __ATOMIC_RELAXED) >> CUPTI_ACTIVITY_KIND_RUNTIME & 1;
 }
 
+static unsigned flushes(void)
+{
+    return __atomic_load_n(&fake->flushes, __ATOMIC_RELAXED);
+}
+
 /* It hangs while CUPTI is on for a capture, so it cannot be switched off behind it. */
 static void armed_captures(void **state)
 {
@@ -243,7 +248,7 @@ static void armed_captures(void **state)
     some_steps(199);
     while (!records()) /* by now it is foreseen for sure */
         nanosleep(&(struct timespec){0, 1000000}, NULL);
-    for (unsigned flushes = fake->flushes; fake->flushes < flushes + 3;)
+    for (unsigned first = flushes(); flushes() < first + 3;)
         nanosleep(&(struct timespec){0, 1000000}, NULL); /* it is known from when on it was */
     let_hang(true);
     await_hang();

@@ -32,6 +32,14 @@ void fake_note(const char *what, long number)
     pthread_mutex_unlock(&fake_lock);
 }
 
+bool fake_noted(const char *what)
+{
+    pthread_mutex_lock(&fake_lock);
+    bool noted = strstr(fake.log, what);
+    pthread_mutex_unlock(&fake_lock);
+    return noted;
+}
+
 void fake_misused(const char *how)
 {
     pthread_mutex_lock(&fake_lock);
@@ -118,8 +126,9 @@ CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFun
 {
     told(__func__);
     fake_note("subscribe", -1);
-    if (fake.subscribe != CUPTI_SUCCESS || fake_inside.callback)
-        return fake.subscribe ? fake.subscribe : CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+    CUptiResult refused = fake_get(fake.subscribe);
+    if (refused != CUPTI_SUCCESS || fake_inside.callback)
+        return refused ? refused : CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
     fake_inside.user = user;
     __atomic_store_n(&fake_inside.callback, callback, __ATOMIC_RELEASE);
     *subscriber = (CUpti_SubscriberHandle)(void *)&fake_inside;

@@ -359,6 +359,7 @@ static void reset(void)
     fake.lengths[CUPTI_ACTIVITY_KIND_MEMORY2] = sizeof(CUpti_ActivityMemory4);
     fake.lengths[CUPTI_ACTIVITY_KIND_MEMORY_POOL] = sizeof(CUpti_ActivityMemoryPool3);
     fake.lengths[CUPTI_ACTIVITY_KIND_GRAPH_TRACE] = sizeof(CUpti_ActivityGraphTrace2);
+    fake.noted = fake_noted;
     fake.play = fake_play;
     fake.finish = fake_finish;
     fake.finish_some = fake_finish_some;

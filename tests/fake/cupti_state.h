@@ -30,6 +30,7 @@ extern _Thread_local uint64_t fake_stack[FAKE_STACK];
 extern _Thread_local unsigned fake_depth;
 
 void fake_note(const char *what, long number);
+bool fake_noted(const char *what);
 void fake_misused(const char *how);
 uint64_t fake_now(void);
 

@@ -77,6 +77,7 @@ typedef struct fake_cupti_table {
 
     /* What it was asked for. */
     char log[FAKE_LOG_BYTES];
+    bool (*noted)(const char *what); /* is it in the log; any thread */
     unsigned flushes, forced, nulls, clocks, pushes, pops, finalized;
     uint64_t enabled; /* kinds, as bits */
     size_t buffers;   /* asked for */

@@ -702,7 +702,7 @@ static bool start(const pki_config *config)
     for (pki_cuda_context *c = pki_cuda_contexts(); c; c = c->next)
         pki_cuda_anchors_reset(&c->anchors);
     pki_store(&pki_comms_wrapped, 0u);
-    pki_store(&pki_cuda_session, pki_cuda_session + 1);
+    pki_store_release(&pki_cuda_session, pki_cuda_session + 1); /* acquire: lane_enter */
     running = true;
     pki_store_release(&pk_gpu_gate_, 1u);
     return true;

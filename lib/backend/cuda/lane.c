@@ -325,6 +325,8 @@ static void drop_unread(pki_cuda_lane *l)
 
 void pki_cuda_lane_enter(pki_cuda_lane *l)
 {
+    /* Pairs with the release in start: what read the lane in the session before has ended. */
+    uint32_t session = pki_load_acquire(&pki_cuda_session);
     if (pki_load(&l->session) != 0 && !l->exec && !pki_load(&l->context->dead))
         drop_unread(l);
     l->depth = l->over = 0;
@@ -332,8 +334,8 @@ void pki_cuda_lane_enter(pki_cuda_lane *l)
     l->last = l->recorded = l->lost = l->replayed = l->sampled = l->operations = 0;
     pki_store(&l->tail, l->head);
     memset(&l->counters, 0, sizeof l->counters);
-    pki_store(&l->context->session, pki_load(&pki_cuda_session));
-    pki_store_release(&l->session, pki_load(&pki_cuda_session)); /* acquire: the collector's walk */
+    pki_store(&l->context->session, session);
+    pki_store_release(&l->session, session); /* acquire: the collector's walk */
 }
 
 void pki_cuda_lanes_after_fork(void)
