@@ -109,6 +109,9 @@ static void stopping_looks_at_what_is_used(void **state)
 {
     double least = INFINITY;
     (void)state;
+#ifdef __SANITIZE_THREAD__
+    skip(); /* what it adds to each access is no part of either */
+#endif
     fill();
     for (int i = 0; i < 5 && least > 2; i++)
         least = PKI_MIN(least, (double)ns_of_stop() / (double)ns_of_looking());
