@@ -6,7 +6,10 @@ import re
 import sys
 import sysconfig
 
-from wheel.wheelfile import WheelFile
+try:
+    from wheel.wheelfile import WheelFile
+except ImportError:
+    sys.exit("make_wheel.py: Python's wheel is not installed (Debian: python3-wheel)")
 
 MODULES = ("pk.py", "pk_c.py", "pk_goodput.py", "pk_request.py", "pk_span.py")
 METADATA = """Metadata-Version: 2.1
@@ -24,6 +27,8 @@ Tag: {tag}
 
 
 def main():
+    if len(sys.argv) != 4:
+        sys.exit("usage: make_wheel.py PREFIX LIBDIR FOLDER")
     prefix, libdir, folder = sys.argv[1:]
     libraries = os.path.join(prefix, libdir)
     with open(os.path.join(libraries, "pkgconfig/pk.pc"), encoding="utf-8") as file:
@@ -41,4 +46,7 @@ def main():
         print(wheel.filename)
 
 
-main()
+try:
+    main()
+except OSError as error:
+    sys.exit(f"make_wheel.py: {error}")

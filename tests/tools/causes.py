@@ -197,6 +197,8 @@ class Causes(InStates):
         self.assertEqual((causes[0]["now"], causes[0]["usual"], causes[0]["object"], causes[0]["by"]), (1.5e9, 3e9, "Hz", "heat"))
         self.assertIn("Its processor went at 1.50 GHz, usually at 3.00 GHz (held down for heat): for that, the same work took 21.5 ms longer.",
                       text)
+        first = next(fields for key, fields in brief(self.report("--brief", os.path.join(self.folder, "capture.json"))) if key == "cause")
+        self.assertEqual((first["now"], first["of"], first.get("object")), ("1.5e+09", "Hz", None))
         causes, _ = self.causes(("lower clock", 5 * MS, 40 * MS, {"khz": 100000, "usual_khz": 3000000}))
         self.assertEqual([(c["cause"], c["ns"]) for c in causes], [("lower-clock", 41 * MS)])
         waits = ("blocked", MS, 42 * MS, {})  # what waited did not work slower

@@ -66,6 +66,21 @@ static inline size_t count_steps_from(const json_t *document, uint64_t first, ui
     return n;
 }
 
+/* Of captures named run-0-FIRST.json the one of that slow step. */
+static inline json_t *capture_of_slow(int step)
+{
+    char path[64];
+    for (int first = step; first >= 0; first--) {
+        snprintf(path, sizeof path, "run-0-%d.json", first);
+        json_t *d = exists(path) ? load_document(path) : NULL;
+        if (d && number(about(d), "slow_step") == (uint64_t)step)
+            return d;
+        json_decref(d);
+    }
+    fail_msg("the slow step was not captured");
+    return NULL;
+}
+
 /* Whole: its steps once each, no others, and all of their regions. */
 static inline void expect_capture(const char *path, const char *reason, uint64_t first,
                                   uint64_t last)

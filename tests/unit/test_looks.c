@@ -75,7 +75,6 @@ static void script_clocks(unsigned long khz, unsigned long heat)
 
 static json_t *capture_of(void (*act)(void))
 {
-    char path[64];
     begin(.capture = "slow=1.5,floor:20000", .history_steps = 64);
     steps(SLOW, 2000);
     pk_region_begin(&work);
@@ -84,15 +83,7 @@ static json_t *capture_of(void (*act)(void))
     pk_step(32);
     steps(5, 2000);
     assert_int_equal(pk_stop(), PK_OK);
-    for (int first = SLOW; first >= 0; first--) {
-        snprintf(path, sizeof path, "run-0-%d.json", first);
-        json_t *d = exists(path) ? load_document(path) : NULL;
-        if (d && number(about(d), "slow_step") == SLOW)
-            return d;
-        json_decref(d);
-    }
-    fail_msg("the slow step was not captured");
-    return NULL;
+    return capture_of_slow(SLOW);
 }
 
 static const char *text(const json_t *event, const char *key)

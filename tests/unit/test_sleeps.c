@@ -101,20 +101,6 @@ static void suspend(void)
     pthread_mutex_unlock(&lock);
 }
 
-static json_t *capture_of_it(void)
-{
-    char path[64];
-    for (int first = SLOW; first >= 0; first--) {
-        snprintf(path, sizeof path, "run-0-%d.json", first);
-        json_t *d = exists(path) ? load_document(path) : NULL;
-        if (d && number(about(d), "slow_step") == SLOW)
-            return d;
-        json_decref(d);
-    }
-    fail_msg("the slow step was not captured");
-    return NULL;
-}
-
 /* The state of that name, or NULL. */
 static const json_t *state_of(const json_t *d, const char *name)
 {
@@ -191,7 +177,7 @@ static void suspended(void **state)
     steps(5, 2000);
     assert_int_equal(pk_stop(), PK_OK);
     double awake = (double)(pki_monotonic_ns() - began) / 1e6;
-    json_t *d = capture_of_it(), *report = load_document("report.json");
+    json_t *d = capture_of_slow(SLOW), *report = load_document("report.json");
     const json_t *parts = member(member(report, "goodput"), "parts");
     double wall = ms_in(member(report, "run"), "wall");
     if (ticks_stood_still(report)) {

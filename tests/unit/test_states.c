@@ -130,20 +130,6 @@ static truth run(void (*act)(void))
     return (truth){wall, wall - cpu, ready, ready_so_far() - in_all};
 }
 
-static json_t *capture_of_it(void)
-{
-    char path[64];
-    for (int first = SLOW; first >= 0; first--) {
-        snprintf(path, sizeof path, "run-0-%d.json", first);
-        json_t *d = exists(path) ? load_document(path) : NULL;
-        if (d && number(about(d), "slow_step") == SLOW)
-            return d;
-        json_decref(d);
-    }
-    fail_msg("the slow step was not captured");
-    return NULL;
-}
-
 static bool is_named(const json_t *event, const char *key, const char *text)
 {
     const char *is = json_string_value(json_object_get(event, key));
@@ -251,7 +237,7 @@ static void no_processor(void **state)
     if (!has_records())
         skip();
     truth t = run(share_a_processor);
-    json_t *d = capture_of_it();
+    json_t *d = capture_of_slow(SLOW);
     /* Until the other thread has ended it waits. */
     double ready = in_state(d, "no processor", false), waited = in_state(d, "blocked", false);
     assert_true(t.off > 40 && ready > waited);
@@ -300,7 +286,7 @@ static void too_many_switches(void **state)
     if (!has_records() || access("/proc/self/schedstat", R_OK) != 0)
         skip();
     run(switch_often);
-    json_t *d = capture_of_it();
+    json_t *d = capture_of_slow(SLOW);
     const json_t *events = member(d, "traceEvents"), *e;
     unsigned shares = 0;
     size_t i;
@@ -320,7 +306,7 @@ static void no_processor_by_schedstat(void **state)
     refuse = true;
     truth t = run(share_a_processor);
     refuse = false;
-    json_t *d = capture_of_it();
+    json_t *d = capture_of_slow(SLOW);
     /* A share is of a round, which has steps beside this one. */
     double told = in_state(d, "no processor", true);
     print_message("# %.1f ms, %.1f in the step and %.1f in all\n", told, t.ready, t.in_all);
@@ -343,7 +329,7 @@ static void blocked(void **state)
     if (!has_records())
         skip();
     truth t = run(wait_for_nothing);
-    json_t *d = capture_of_it();
+    json_t *d = capture_of_slow(SLOW);
     double waited = in_state(d, "blocked", false);
     assert_true(waited > 300 && in_state(d, "stopped", false) < 1);
     assert_true(owed_to("waited") > 0.9 * waited - 20);
@@ -374,7 +360,7 @@ static void stopped(void **state)
     if (!has_records())
         skip();
     truth t = run(be_stopped);
-    json_t *d = capture_of_it();
+    json_t *d = capture_of_slow(SLOW);
     /* Let go on, it may have to wait for a processor. */
     double stop = in_state(d, "stopped", false), ready = in_state(d, "no processor", false);
     print_message("# stopped for %.1f ms, no processor for %.1f ms\n", stop, ready);
@@ -399,7 +385,7 @@ static void robbed(void **state)
         skip();
     truth t = run(be_robbed);
     stolen_from = 0;
-    json_t *d = capture_of_it();
+    json_t *d = capture_of_slow(SLOW);
     of_host = true;
     double told = in_state(d, "no processor", false);
     of_host = false;

@@ -14,8 +14,8 @@
 
 /* ---- how the difference is shared out ---- */
 
-/* What happens to any code comes first, if it is a good part: the thread had no processor, or the
- * process was stopped. Of each path the rest is what it waited, by what it was
+/* What happens to any code comes first, if it is a good part: the thread had no processor, or a
+ * lower clock, or the process was stopped. Of each path the rest is what it waited, by what it was
  * seen to wait for, and what it worked; of that, what more calls or items explain is more work. A
  * part below a hundredth of the difference is none: it stays in what is unexplained. */
 

@@ -180,6 +180,7 @@ static const char *counted(const pki_cause *c)
 
 static void put_cause(const pki_cause *c, FILE *to)
 {
+    const char *of = c->now > 0 ? counted(c) : "";
     pki_brief_open(to, "cause");
     pki_brief_int(to, "more_ns", c->ns);
     pki_brief_word(to, "cause", c->cause);
@@ -187,13 +188,13 @@ static void put_cause(const pki_cause *c, FILE *to)
     if (c->now > 0) {
         pki_brief_real(to, "now", c->now);
         pki_brief_real(to, "usual", c->usual);
-        pki_brief_text(to, "of", counted(c));
+        pki_brief_text(to, "of", of);
     }
     pki_brief_text(to, "region", c->region);
     pki_brief_text(to, "function", c->function);
     pki_brief_text(to, "caller", c->caller);
     pki_brief_text(to, "call", c->call);
-    if (strcmp(c->cause, PKI_MORE_WORK) != 0)
+    if (of != c->object)
         pki_brief_text(to, "object", c->object);
     pki_brief_text(to, "by", c->by);
     pki_brief_text(to, "by_region", c->by_region);

@@ -527,8 +527,8 @@ static void pki_cupti_switch_after_fork(void)
 
 /* ---- the backend ---- */
 
-#define SETTLE_NS                                                                                  \
-    250000000u /* from then on to the first launch of a thread, also of one that waits */
+/* From then on to the first launch of a thread, also of one that waits. */
+#define SETTLE_NS 250000000u
 
 /* Under the drain lock. */
 static bool windowed, armed;
