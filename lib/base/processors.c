@@ -84,7 +84,7 @@ static bool read_text(const char *root, char *out, size_t size, const char *form
     int more = vsnprintf(path + n, sizeof path - (size_t)n, format, args);
     va_end(args);
     out[0] = '\0';
-    return more > 0 && (size_t)(n + more) < sizeof path && pki_small_file(path, out, size) > 0;
+    return more > 0 && (size_t)(n + more) < sizeof path && pki_small_file_once(path, out, size) > 0;
 }
 
 static uint64_t number_of(const char *text, const char *key)

@@ -87,6 +87,8 @@ typedef struct pki_session {
     uint64_t woke, watch;   /* the last time; and to watch, 0: no. CLOCK_MONOTONIC, ns; its own */
     uint32_t fullest;       /* most records that the last round found in one ring */
     bool growing;           /* a ring that is used has pages that nobody has touched yet */
+    bool idle;              /* from a round to the last one the program did next to nothing... */
+    uint64_t used, used_at; /* ...and its processors' time by then, ns */
     uint64_t arena_checked;
 
     /* the asker (session/collector/collect.h) */

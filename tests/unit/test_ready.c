@@ -136,6 +136,27 @@ static void without_borders_nothing_is_told(void **state)
     pki_summary_finish(&summary);
 }
 
+/* -- a program that waits -- */
+
+/* Looks at its processors' time and at its memory are put off, and made up for: their sums are as
+ * ever. */
+static void a_program_that_waits_is_known(void **state)
+{
+    (void)state;
+    pk_step(1);
+    while (!pki_load(&pki_the_session.idle))
+        usleep(10000);
+    while (pki_load(&pki_the_session.idle))
+        compute(MS);
+    while (!pki_load(&pki_the_session.idle))
+        usleep(10000);
+    stop_and_count();
+    assert_true(pki_run_summarise(&pki_the_session, &summary));
+    const pki_processor *stepper = &pki_the_session.toll.stepper;
+    assert_true(stepper->observed >= 100 * MS && stepper->running >= MS);
+    pki_summary_finish(&summary);
+}
+
 /* -- where it was -- */
 
 static bool move_to(size_t processor)
@@ -241,6 +262,7 @@ static const struct CMUnitTest ready_tests[] = {
     cmocka_unit_test_setup_teardown(of_borders_there_is_always_something_told, start_session,
                                     stop_session),
     cmocka_unit_test_setup_teardown(without_borders_nothing_is_told, start_session, stop_session),
+    cmocka_unit_test_setup_teardown(a_program_that_waits_is_known, start_session, stop_session),
     cmocka_unit_test(blocks_add_it_up),
 };
 

@@ -91,6 +91,7 @@ typedef struct watched {
     uint64_t ready_before;   /* ...and at the one before */
     uint64_t ran_sum, ran;   /* the same; between the two it ran so long */
     uint64_t looked;         /* ns; then. 0: not yet */
+    uint64_t accounted;      /* ns; schedstat was read then */
     interval brief;    /* waits that are no slices each: the first's start, the last's end... */
     uint64_t brief_ns; /* ...and how long they were together; 0: there are none */
     unsigned off_count;
@@ -633,11 +634,29 @@ static bool is_gone(uint32_t tid)
     return syscall(SYS_tgkill, getpid(), tid, 0) != 0 && errno == ESRCH;
 }
 
+/* It was off its processor when its account was read, and no record says that it came back. */
+static bool has_rested(const watched *w)
+{
+    const struct perf_event_mmap_page *ring = w->ring.page;
+    return ring && w->off && w->since < w->accounted &&
+           __atomic_load_n(&ring->data_head, __ATOMIC_ACQUIRE) == ring->data_tail;
+}
+
+static bool read_account(watched *w, pki_thread_cpu *cpu)
+{
+    if (has_rested(w)) {
+        *cpu = (pki_thread_cpu){.running = w->ran_sum, .ready = w->ready_sum};
+        return true;
+    }
+    w->accounted = pki_monotonic_ns();
+    return pki_thread_cpu_read("", w->tid, false, cpu);
+}
+
 /* What the kernel says of it by now. */
 static void read_state(const pki_session *s, watched *w)
 {
     pki_thread_cpu cpu;
-    bool known = pki_thread_cpu_read("", w->tid, false, &cpu);
+    bool known = read_account(w, &cpu);
     w->ready_before = w->ready_sum;
     if (known && !w->looked)
         w->ready_told = w->ready_before = cpu.ready;

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "core/frames.h"
@@ -42,6 +43,21 @@ void pki_toll_of_captures(pki_session *s, uint64_t since)
 static void pki_toll_of_collector(pki_session *s)
 {
     s->toll.collector = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+#define IDLE_SHARE 256u /* of a processor's time */
+
+/* Behind it. What costs more than the rest of a round, and tells nothing new of a program that
+ * waits, is left to later ones. */
+static void look_for_work(pki_session *s)
+{
+    uint64_t now = pki_monotonic_ns();
+    uint64_t used = pki_read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->toll.collector;
+    bool idle = !pki_load(&s->fullest) &&
+                pki_saturating_sub(used, s->used) < (now - s->used_at) / IDLE_SHARE;
+    pki_store(&s->idle, idle);
+    s->used = used;
+    s->used_at = now;
 }
 
 static uint64_t asker_cpu(const pki_session *s);
@@ -96,7 +112,7 @@ static bool read_now(uint32_t tid, pki_processor *total)
     char path[64], line[128];
     snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", tid);
     total->observed = pki_monotonic_ns();
-    return pki_read_line(path, line, sizeof line) &&
+    return pki_small_file_once(path, line, sizeof line) &&
            pki_stepper_parse(line, &total->running, &total->ready);
 }
 
@@ -106,6 +122,8 @@ static void poll(pki_session *s, bool now)
     /* NULL: its last step found no room. Its block may be another thread's by now. */
     uint32_t tid = t ? pki_load(&t->tid) : s->stepper_tid;
     pki_processor total, *sum = &s->toll.stepper;
+    if (s->idle && !now)
+        return;
     pki_cpu_side_poll(tid, false);
     uint64_t since = pki_monotonic_ns() - s->stepper_before.observed;
     if (!tid || (!now && since < interval_of(&s->config) && tid == s->stepper_tid))
@@ -408,6 +426,7 @@ static void *collect(void *session)
         pki_drain_round(s, false);
         pki_services_each(round, (s));
         pki_toll_of_collector(s);
+        look_for_work(s);
         pki_services_each(behind, (s));
         pthread_mutex_unlock(&pki_drain_lock);
         pki_services_each(unlocked, ());

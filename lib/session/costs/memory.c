@@ -524,7 +524,8 @@ static void look(const pki_session *s, bool now)
 {
     pki_memory_look seen;
     uint64_t t = pki_monotonic_ns();
-    if ((!now && t - m.looked < interval_at(s, t)) || !read_process(s, &seen))
+    bool due = now || (!s->idle && t - m.looked >= interval_at(s, t));
+    if (!due || !read_process(s, &seen))
         return;
     m.looked = t;
     m.started = m.started ? m.started : t;
@@ -553,7 +554,7 @@ static void start_memory(pki_session *s)
 static void look_in_time(pki_session *s)
 {
     look(s, false);
-    if (m.course.looks < SOON && m.steps)
+    if (m.course.looks < SOON && m.steps && interval_at(s, m.looked) < INTERVAL_MOST)
         pki_collect_within(INTERVAL);
 }
 

@@ -53,6 +53,7 @@ typedef struct seen {
 static struct {
     const char *root;
     uint64_t last, interval; /* CLOCK_MONOTONIC, ns; 0: none */
+    uint64_t observed;       /* ns, between looks: longer while the program waits */
     uint32_t stepper;
     uint64_t forced, own; /* as of the last look at it */
     pki_cpus allowed;
@@ -109,11 +110,10 @@ static void sample_threads(uint64_t elapsed)
     }
     x.count = count;
     memcpy(x.threads, now, count * sizeof *now);
-    x.interval = INTERVAL * (1 + found / THREADS_EACH);
     if (!elapsed)
         return;
     x.sum.threads = found;
-    x.sum.busy += (double)busy; /* the sum, up to the end */
+    x.sum.busy += (double)busy * (double)elapsed; /* the sum, up to the end */
     x.sum.busy_most = PKI_MAX(x.sum.busy_most, busy);
     if (busy)
         x.sum.allowed_busy = pki_cpus_count(&together);
@@ -158,6 +158,8 @@ void pki_cpu_side_poll(uint32_t stepper, bool now)
     if (elapsed)
         sample_clock();
     x.sum.looks += elapsed > 0;
+    x.observed += elapsed;
+    x.interval = INTERVAL * (1 + x.sum.threads / THREADS_EACH);
     x.last = ns;
 }
 
@@ -200,7 +202,7 @@ pki_cpu_side pki_cpu_side_end(void)
     pki_cpu_side sum = x.sum;
     if (!sum.looks)
         return (pki_cpu_side){.looks = 0};
-    sum.busy /= (double)sum.looks;
+    sum.busy /= (double)x.observed;
     sum.clock_mean = x.clocks ? sum.clock_mean / x.clocks : 0;
     sum.allowed = pki_cpus_count(&x.allowed);
     sum.heat_events = pki_saturating_sub(pki_heat_read(x.root, &x.allowed), x.heat);
