@@ -430,27 +430,74 @@ static void note_open(const pki_session *s)
     }
 }
 
-/* Outermost regions, which follow each other, beside samples: from the *next of n on. */
-static void note_records_of(const pki_thread *t, const pki_record *records, uint32_t at,
-                            uint32_t until, unsigned *next, unsigned n)
+/* Of a turn, those that are folded, and not taken yet: slots of records. */
+typedef struct records {
+    const pki_thread *thread;
+    const pki_record *ring;
+    uint32_t from, count; /* bytes; slots */
+} records;
+
+static const pki_record *slot(const records *r, uint32_t i)
 {
-    while (at != until && *next < n) {
-        const pki_record *r = pki_record_in(records, at);
-        unsigned type = pki_what_type(r->what);
-        bool region = type == PKI_RECORD_REGION || type == PKI_RECORD_REGION_WORK;
-        if (region && pki_what_depth(r->what) == 1) {
-            while (*next < n && of_thread[*next]->ticks < r->start)
-                ++*next;
-            for (; *next < n && of_thread[*next]->ticks < r->start + r->value; ++*next)
-                of_thread[*next]->inside = true;
-        }
-        bool two = pki_record_slots(r->what) == 2;
-        at = pki_ring_next(t, at);
-        at = two && at != until ? pki_ring_next(t, at) : at;
+    uint64_t offset = r->from + (uint64_t)i * sizeof(pki_record), all = r->thread->ring_bytes;
+    return pki_record_in(r->ring, (uint32_t)(offset >= all ? offset - all : offset));
+}
+
+static bool is_region(const pki_record *r)
+{
+    unsigned type = pki_what_type(r->what);
+    return type == PKI_RECORD_REGION || type == PKI_RECORD_REGION_WORK;
+}
+
+static bool ends_behind(const pki_record *r, uint64_t ticks)
+{
+    return r->start + r->value > ticks;
+}
+
+/* Regions stand there in the order of their ends. So at a million a second one does not read them
+ * all for each hundredth of a second. */
+static uint32_t first_behind(const records *r, uint32_t low, uint64_t ticks)
+{
+    for (uint32_t high = r->count; low < high;) {
+        uint32_t middle = low + (high - low) / 2, i = middle;
+        while (i < high && !is_region(slot(r, i)))
+            i++;
+        if (i == high || ends_behind(slot(r, i), ticks))
+            high = middle;
+        else
+            low = i + 1;
+    }
+    return low;
+}
+
+static bool is_outermost(const pki_record *r)
+{
+    return is_region(r) && pki_what_depth(r->what) == 1;
+}
+
+/* The one from there on that ends behind that moment; none: their count. */
+static uint32_t outermost_behind(const records *r, uint32_t i, uint64_t ticks)
+{
+    if (i < r->count && is_outermost(slot(r, i)) && ends_behind(slot(r, i), ticks))
+        return i;
+    for (i = first_behind(r, i, ticks); i < r->count && !is_outermost(slot(r, i));)
+        i++;
+    return i;
+}
+
+/* From the *next of n samples on. */
+static void note_records_of(const records *r, unsigned *next, unsigned n)
+{
+    for (uint32_t i = 0; *next < n; ++*next) {
+        sample *at = of_thread[*next];
+        i = outermost_behind(r, i, at->ticks);
+        if (i == r->count)
+            return;
+        at->inside |= slot(r, i)->start <= at->ticks;
     }
 }
 
-/* Those that have ended since the round before: they are folded, and not taken yet. */
+/* Those that have ended since the round before. */
 static void note_records(const pki_session *s, const pki_thread *t)
 {
     uint64_t at = t->taken[pki_output_in_preparation(s)];
@@ -458,8 +505,10 @@ static void note_records(const pki_session *s, const pki_thread *t)
     uint32_t offset = pki_cursor_offset(at);
     unsigned next = 0, n = samples_of(t->tid);
     for (uint32_t turn = pki_cursor_turn(at); n; turn++, offset = 0) {
-        note_records_of(t, pki_turn_records(t, turn), offset,
-                        pki_turn_until(t, turn, offset, until), &next, n);
+        uint32_t bytes = pki_ring_bytes_between(t, offset, pki_turn_until(t, turn, offset, until));
+        const records r = {t, pki_turn_records(t, turn), offset,
+                           bytes / (uint32_t)sizeof(pki_record)};
+        note_records_of(&r, &next, n);
         if (turn == pki_cursor_turn(until))
             return;
     }
