@@ -236,13 +236,14 @@ static void note_measured(pki_history_range *range, uint64_t ns, bool on)
         last->until = PKI_MIN(last->until, ns);
 }
 
-/* Each chunk says again that it is on, perhaps from a later moment on. */
+/* Each chunk says again that it is on, perhaps from a later moment on; that it is off may be said
+ * again of an earlier one. */
 static bool put_measures(job *j, const pki_piece *piece)
 {
     char event[PKI_EVENT_BYTES];
     uint64_t ns;
     bool on = piece->id != 0;
-    if (piece->bytes < sizeof *piece + sizeof ns || (!on && !j->measured))
+    if (piece->bytes < sizeof *piece + sizeof ns)
         return true;
     memcpy(&ns, piece + 1, sizeof ns);
     if (ns > j->until_ns)

@@ -174,6 +174,90 @@ static void another_tool_takes_the_buffers(void **state)
     json_decref(doc);
 }
 
+/* One launch, before the session ends: if its thread has called something after it, its record was
+ * made, and somebody has it; else that is one of two things that can be. */
+static void expect_at_the_end(bool waits, const char *words)
+{
+    start_cupti(.rank = 0);
+    launch(.kernel = "before");
+    fake->finish();
+    assert_int_equal(pk_flush(), PK_OK);
+    assert_int_equal(pk_flush(), PK_OK);
+    fake->register_other(their_request, their_completed);
+    launch(.kernel = "theirs");
+    if (waits)
+        play(RUNTIME, .id = CUPTI_RUNTIME_TRACE_CBID_cudaStreamSynchronize_v3020);
+    fake->finish();
+    json_t *doc = stop_and_load();
+    assert_int_equal(count_of_cat(doc, "kernel", NULL), 1);
+    assert_non_null(strstr(status().reason, words));
+    assert_non_null(strstr(fake->misuse, "disable of")); /* it was not seen before */
+    json_decref(doc);
+    fake->reset();
+}
+
+static void another_tool_takes_the_last_launch(void **state)
+{
+    (void)state;
+    memset(&theirs, 0, sizeof theirs);
+    expect_at_the_end(true, "another tool in this process may have CUPTI's buffers");
+    expect_at_the_end(false, "under way as CUPTI was switched off, or another tool");
+}
+
+/* -- a launch that is under way as records are switched off -- */
+
+static struct {
+    pthread_t thread;
+    bool wanted, within;
+} cut;
+
+/* Between the callback as it begins and its records. */
+static void linger(const char *function)
+{
+    const struct timespec nap = {0, 1000000};
+    if (strcmp(function, "cuptiActivityPushExternalCorrelationId") != 0 ||
+        !__atomic_exchange_n(&cut.wanted, false, __ATOMIC_SEQ_CST))
+        return;
+    __atomic_store_n(&cut.within, true, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&fake->enabled, __ATOMIC_SEQ_CST))
+        nanosleep(&nap, NULL);
+}
+
+static void *launch_that_is_cut(void *arg)
+{
+    pk_region_begin(&forward);
+    launch(.kernel = "cut");
+    pk_region_end(&forward);
+    return arg;
+}
+
+/* All that was launched before is known. */
+static void begin_to_launch(void)
+{
+    assert_int_equal(pk_flush(), PK_OK);
+    assert_int_equal(pk_flush(), PK_OK);
+    cut.within = false;
+    __atomic_store_n(&cut.wanted, true, __ATOMIC_SEQ_CST);
+    assert_int_equal(pthread_create(&cut.thread, NULL, launch_that_is_cut, NULL), 0);
+    while (!__atomic_load_n(&cut.within, __ATOMIC_SEQ_CST))
+        sched_yield();
+}
+
+static void a_launch_is_cut_off(void **state)
+{
+    (void)state;
+    fake->on_call = linger;
+    start_cupti(.rank = 0);
+    launch(.kernel = "before");
+    fake->finish();
+    begin_to_launch();
+    json_t *doc = stop_and_load();
+    pthread_join(cut.thread, NULL);
+    assert_int_equal(count_of_cat(doc, "kernel", NULL), 1);
+    assert_non_null(strstr(status().reason, "under way as CUPTI was switched off"));
+    json_decref(doc);
+}
+
 /* Many launches on one thread whose buffer stays with CUPTI, since the first of them still runs. */
 static void a_long_kernel_is_no_other_tool(void **state)
 {
@@ -375,6 +459,8 @@ static const struct CMUnitTest control_tests[] = {
     test(what_is_not_ours_is_left_alone),
     test(comes_back_once),
     test(another_tool_takes_the_buffers),
+    test(another_tool_takes_the_last_launch),
+    test(a_launch_is_cut_off),
     test(a_long_kernel_is_no_other_tool),
     test(somebody_else_has_it),
     test(what_cannot_do_without),
@@ -532,6 +618,31 @@ static void any_number_of_times(void **state)
     assert_int_equal(access(path, F_OK), 0);
 }
 
+/* It is on again the next time, and no step is called measured in which a kernel may be missing. */
+static void armed_a_launch_is_cut_off(void **state)
+{
+    (void)state;
+    fake->on_call = linger;
+    start_armed(.capture = "request");
+    assert_int_equal(pk_capture("cut", 60), PK_OK);
+    step_until_on();
+    int begun = steps;
+    step();
+    begin_to_launch();
+    for (int i = 0; i < 61; i++)
+        pk_step(1);
+    await(false);
+    pthread_join(cut.thread, NULL);
+    json_t *doc = await_capture("c-0.json");
+    int64_t last = json_integer_value(member(member(doc, "perfkitCapture"), "last"));
+    assert_true(last > begun + 2);
+    assert_false(says_kernels_of(doc, last) || says_kernels_of(doc, begun + 2));
+    json_decref(doc);
+    await_given_back();
+    assert_int_equal(pk_capture("again", 9000), PK_OK);
+    step_until_on();
+}
+
 /* The collector goes on for a moment when a stop has given it back, and captures still want it. */
 static void a_round_behind_the_last_flush(void **state)
 {
@@ -664,10 +775,15 @@ static void armed_somebody_else_has_it(void **state)
 }
 
 static const struct CMUnitTest armed_tests[] = {
-    test(steps_that_are_foreseen),       test(any_number_of_times),
-    test(a_round_behind_the_last_flush), test(the_warm_up_of_a_cycle),
-    test(from_a_slow_step_on),           test(all_the_time),
-    test(what_has_not_come_is_said),     test(armed_somebody_else_has_it),
+    test(steps_that_are_foreseen),
+    test(any_number_of_times),
+    test(armed_a_launch_is_cut_off),
+    test(a_round_behind_the_last_flush),
+    test(the_warm_up_of_a_cycle),
+    test(from_a_slow_step_on),
+    test(all_the_time),
+    test(what_has_not_come_is_said),
+    test(armed_somebody_else_has_it),
 };
 
 /* ---- cupti threads ---- */

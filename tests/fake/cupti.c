@@ -15,9 +15,16 @@ fake_cupti_table fake;
 fake_state fake_inside;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Of all but the names of errors, which are a table. */
+_Thread_local bool fake_as_one; /* the call is made for one subscriber of several */
+
+/* Of all but the names of errors, which are a table. Those that name nobody are not for several. */
 static void told(const char *function)
 {
+    bool of_process = strncmp(function, "cuptiActivity", 13) == 0 ||
+                      strcmp(function, "cuptiSetThreadIdType") == 0;
+    if (of_process && strcmp(function, "cuptiActivityFlushAll") != 0 && !fake_as_one &&
+        fake_get(fake_inside.several))
+        fake_misused("a call for the process beside several subscribers");
     if (fake.on_call)
         fake.on_call(function);
 }
@@ -127,7 +134,7 @@ CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFun
     told(__func__);
     fake_note("subscribe", -1);
     CUptiResult refused = fake_get(fake.subscribe);
-    if (refused != CUPTI_SUCCESS || fake_inside.callback)
+    if (refused != CUPTI_SUCCESS || fake_inside.callback || fake_get(fake_inside.several))
         return refused ? refused : CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
     fake_inside.user = user;
     __atomic_store_n(&fake_inside.callback, callback, __ATOMIC_RELEASE);
@@ -139,10 +146,12 @@ CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti_Callback
                               void *user, CUpti_SubscriberParams *params)
 {
     told(__func__);
-    if (params->structSize != CUpti_SubscriberParams_STRUCT_SIZE ||
+    bool handled;
+    if (params->structSize < CUpti_SubscriberParams_STRUCT_SIZE ||
         params->oldSubscriberSize < CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN)
         return CUPTI_ERROR_INVALID_PARAMETER;
-    CUptiResult result = cuptiSubscribe(subscriber, callback, user);
+    CUptiResult result = fake_subscribe_one(subscriber, callback, user, params, &handled);
+    result = handled ? result : cuptiSubscribe(subscriber, callback, user);
     if (result && fake.holder)
         snprintf(params->oldSubscriberName, params->oldSubscriberSize, "%s", fake.holder);
     return result;
@@ -152,6 +161,8 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
 {
     told(__func__);
     fake_note("unsubscribe", -1);
+    if (fake_unsubscribe_other(subscriber))
+        return CUPTI_SUCCESS;
     if (!subscriber || !fake_get(fake_inside.callback))
         return CUPTI_ERROR_INVALID_PARAMETER;
     bool theirs = fake_get(fake_inside.theirs);
@@ -160,6 +171,7 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
     if (fake_get(fake.outstanding) && fake_get(fake.flushes) == fake_inside.flushes_then && !theirs)
         fake_misused("unsubscribe before the last flush: buffers come back to nobody");
     __atomic_store_n(&fake_inside.callback, NULL, __ATOMIC_RELEASE);
+    fake_set(fake_inside.several, false);
     for (int domain = 0; domain < 3; domain++)
         for (int id = 0; id < FAKE_IDS; id++)
             fake_set(fake_inside.called[domain][id], false);
@@ -469,6 +481,7 @@ static fake_room put_record(const void *record, bool complete)
 void fake_write(const void *record)
 {
     put_record(record, true);
+    fake_tell_other(record, length_of(record));
 }
 
 fake_room fake_reserve(const void *record)
@@ -487,6 +500,7 @@ void fake_fill(fake_room room, const void *record)
     }
     pthread_mutex_unlock(&cupti_buffers_lock);
     hand_back(full);
+    fake_tell_other(record, length_of(record));
 }
 
 static void give_back(bool forced)

@@ -192,7 +192,7 @@ static void launch_one(const fake_call *c, uint32_t correlation, uint64_t wanted
         r.graph.graphId = (uint32_t)c->graph;
         r.graph.streamId = c->stream ? c->stream : 7;
     }
-    if (on)
+    if (on || fake_other_wants(c->device))
         enqueue(&r, room);
 }
 
@@ -336,6 +336,7 @@ static void reset(void)
     const CUpti_TimestampCallbackFunc clock = fake_inside.clock; /* it is for the process */
     unsigned clocks = fake.clocks;
     fake_give_back();
+    fake_several_reset();
     memset(&fake, 0, sizeof fake);
     memset(&fake_inside, 0, sizeof fake_inside);
     fake_forget_device();

@@ -15,6 +15,7 @@ typedef struct fake_state {
     CUpti_BuffersCallbackCompleteFunc completed;
     CUpti_TimestampCallbackFunc clock;
     unsigned flushes_then; /* when a kind was last disabled */
+    bool several;          /* it is one of them */
     bool theirs;           /* another tool has registered its buffers, and goes by its kinds */
     bool no_unfinished;    /* no records of questions about what is not done */
 } fake_state;
@@ -35,6 +36,15 @@ void fake_misused(const char *how);
 uint64_t fake_now(void);
 
 void fake_write(const void *record);
+
+/* cupti_several.c */
+extern _Thread_local bool fake_as_one;
+CUptiResult fake_subscribe_one(CUpti_SubscriberHandle *out, CUpti_CallbackFunc callback, void *user,
+                               const void *params, bool *handled);
+bool fake_unsubscribe_other(CUpti_SubscriberHandle subscriber);
+bool fake_other_wants(CUpti_ActivityKind kind);
+void fake_tell_other(const CUpti_Activity *record, size_t bytes);
+void fake_several_reset(void);
 
 /* Room in this thread's buffer for a record that is known when the device is done: its kind is
  * there, its times are 0. Until it is complete the buffer is not given back, but by force. */

@@ -68,6 +68,7 @@ typedef struct fake_cupti_table {
     uint32_t version;
     CUptiResult subscribe, register_buffers, register_clock, kinds[FAKE_KINDS];
     const char *holder;
+    bool several;               /* subscribers are allowed, to whoever asks for it */
     int driver, devices;        /* cuInit's result, how many there are */
     size_t dropped;             /* answered once */
     size_t lengths[FAKE_KINDS]; /* of records; the newest ones of the header */

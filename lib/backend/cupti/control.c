@@ -94,6 +94,8 @@ static void load(void)
         snprintf(why_not, sizeof why_not, "cuptiGetVersion: %s", pki_cupti_result_text(result));
         return;
     }
+    if (loaded_version >= PKI_CUPTI_13_3)
+        pki_cupti_several_find(library, &pki_cupti);
     const pki_cupti_fault *fault = pki_cupti_fault_of(loaded_version);
     pki_cupti_version_text(loaded_version, text, sizeof text);
     usable = !fault || !fault->refused;
@@ -395,6 +397,7 @@ void pki_cupti_buffers_after_fork(void)
 
 static CUpti_SubscriberHandle subscriber; /* NULL: not taken */
 static bool recording;
+uint32_t pki_cupti_recording;
 static bool of_memory; /* what is allocated is recorded, too, or alone */
 static bool memory_kinds_on;
 static bool has_our_clock; /* once per process: to register it again damages a record */
@@ -513,7 +516,7 @@ static bool prepare(char *reason, size_t size)
         failed("cuptiActivityRegisterTimestampCallback",
                pki_cupti.ActivityRegisterTimestampCallback(our_clock), reason, size))
         return false;
-    has_our_clock = true;
+    has_our_clock = has_our_clock || !pki_load(&pki_cupti_one); /* else for as long as it is one */
     disable_query_records();
     give_up_missing();
     return true;
@@ -566,6 +569,8 @@ static void disable_memory_kinds(void)
 
 static bool enable(bool graph_nodes, char *reason, size_t size)
 {
+    if (!graph_nodes && pki_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) != CUPTI_SUCCESS)
+        pki_log(PK_LOG_INFO, "cupti: graphs are recorded node by node");
     for (size_t i = 0; i < PKI_COUNT_OF(kinds); i++) {
         CUptiResult result = pki_cupti.ActivityEnable(kinds[i].kind);
         if (kinds[i].needed && failed("cuptiActivityEnable", result, reason, size))
@@ -574,8 +579,6 @@ static bool enable(bool graph_nodes, char *reason, size_t size)
             pki_log(PK_LOG_INFO, "cupti: no records of kind %d: %s", (int)kinds[i].kind,
                     pki_cupti_result_text(result));
     }
-    if (!graph_nodes && pki_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) != CUPTI_SUCCESS)
-        pki_log(PK_LOG_INFO, "cupti: graphs are recorded node by node");
     if (pki_cupti_events_wanted() &&
         pki_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_CUDA_EVENT) != CUPTI_SUCCESS)
         pki_log(PK_LOG_WARNING, "cupti: no records of events: waits do not say what for");
@@ -626,16 +629,30 @@ static void warn_of_refused(unsigned calls)
         pki_log(PK_LOG_WARNING, "cupti: %u calls cannot be tied to regions", calls);
 }
 
+/* Callbacks are on before: what a thread has left of an earlier time is off its stack then. */
+static bool record(bool graph_nodes, char *reason, size_t size)
+{
+    static uint32_t times;
+    recording = true;
+    warn_of_refused(pki_cupti_attribute(subscriber, true));
+    if (enable(graph_nodes, reason, size)) {
+        pki_store_release(&pki_cupti_recording, ++times); /* pairs with the acquire in count_call */
+        return true;
+    }
+    pki_cupti_close();
+    return false;
+}
+
 bool pki_cupti_open(bool graph_nodes, char *reason, size_t size)
 {
     if (!ensure_subscriber(reason, size))
         return false;
-    recording = true;
-    warn_of_refused(pki_cupti_attribute_on(subscriber));
-    if (enable(graph_nodes, reason, size))
-        return true;
-    pki_cupti_close();
-    return false;
+    return record(graph_nodes, reason, size);
+}
+
+bool pki_cupti_resume(bool graph_nodes, char *reason, size_t size)
+{
+    return record(graph_nodes, reason, size);
 }
 
 bool pki_cupti_memory_on(char *reason, size_t size)
@@ -662,21 +679,12 @@ void pki_cupti_memory_off(void)
     release_subscriber();
 }
 
-bool pki_cupti_resume(bool graph_nodes, char *reason, size_t size)
-{
-    recording = true;
-    pki_cupti_attribute_on(subscriber);
-    if (enable(graph_nodes, reason, size))
-        return true;
-    pki_cupti_close();
-    return false;
-}
-
 void pki_cupti_quiet(void)
 {
     if (!recording)
         return;
     recording = false;
+    pki_store(&pki_cupti_recording, 0u);
     enable_driver(false);
     pki_cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
     if (pki_cupti_events_wanted())
@@ -700,7 +708,7 @@ static moment moment_now(void)
 {
     uint32_t held;
     uint64_t ns = pki_monotonic_ns(); /* first: a launch that is not counted yet begins later */
-    uint64_t calls = pki_cupti_launches();
+    uint64_t calls = pki_cupti_launches().begun;
     return (moment){ns, calls, pki_cupti_buffers_moves(&held)};
 }
 
@@ -729,10 +737,11 @@ void pki_cupti_flush(bool forced)
     pki_cupti_buffers_walk();
 }
 
-uint64_t pki_cupti_all_until(void)
+uint64_t pki_cupti_all_until(bool *lost)
 {
     uint64_t oldest = oldest_asked(); /* first: what came back meanwhile is walked */
     pki_cupti_buffers_walk();
+    *lost = oldest < flushed.ns || pki_cupti_launches().recorded > known.calls;
     return oldest < UINT64_MAX || known.ns == flushed.ns ? oldest : known.ns;
 }
 
@@ -743,7 +752,7 @@ void pki_cupti_close(void)
     pki_cupti_quiet();
     pki_cupti_flush(true);
     if (of_memory)
-        pki_cupti_attribute_drop(subscriber);
+        pki_cupti_attribute(subscriber, false);
     release_subscriber();
 }
 
@@ -764,12 +773,13 @@ static void see_moves(void)
 {
     uint32_t held;
     seen.moves = pki_cupti_buffers_moves(&held);
-    seen.calls = pki_cupti_launches();
+    seen.calls = pki_cupti_launches().begun;
     seen.flushes = 0;
 }
 
-void pki_cupti_taken_forget(void)
+void pki_cupti_forget(void)
 {
+    pki_store(&dropped, (uint64_t)0);
     see_moves();
     flushed = known = moment_now();
 }
@@ -777,7 +787,7 @@ void pki_cupti_taken_forget(void)
 bool pki_cupti_taken(void)
 {
     uint32_t held;
-    uint64_t calls = pki_cupti_launches(); /* first: who launches asks for a buffer */
+    uint64_t calls = pki_cupti_launches().begun; /* first: who launches asks for a buffer */
     if (pki_cupti_buffers_moves(&held) != seen.moves) {
         see_moves();
         return false;
@@ -790,13 +800,9 @@ void pki_cupti_abandon(void)
 {
     pki_cupti_attribute_off();
     pki_cupti_attribute_memory(subscriber, false);
+    pki_store(&pki_cupti_recording, 0u);
     recording = of_memory = memory_kinds_on = false;
     release_subscriber();
-}
-
-void pki_cupti_forget_dropped(void)
-{
-    pki_store(&dropped, (uint64_t)0);
 }
 
 uint64_t pki_cupti_dropped(void)
@@ -807,7 +813,8 @@ uint64_t pki_cupti_dropped(void)
 void pki_cupti_control_after_fork(void)
 {
     taken_before_fork = taken_before_fork || subscriber || has_our_clock;
+    pki_cupti_one = NULL;
+    pki_cupti_recording = 0;
     subscriber = NULL;
     recording = of_memory = memory_kinds_on = false;
-    pki_cupti_attribute_after_fork();
 }

@@ -24,7 +24,8 @@ enum {
     PKI_CUPTI_13_0 = 130000,
     PKI_CUPTI_13_0_U1 = 130001,
     PKI_CUPTI_13_1 = 130100,
-    PKI_CUPTI_13_1_U1 = 130101
+    PKI_CUPTI_13_1_U1 = 130101,
+    PKI_CUPTI_13_3 = 130300
 };
 
 /* F(name), or L(name): a later one, NULL where the library is older. */
@@ -62,6 +63,12 @@ extern pki_cupti_table pki_cupti;
 /* Opens the library, once per process: true if it is there and of a version that can be used. It
  * does not ask whether there is a driver. If not, why not. */
 bool pki_cupti_load(char *reason, size_t size);
+
+/* Where the library has several users at a time: the table's functions are those of one of them
+ * from then on, as long as there is a subscription (cupti/several.c). */
+void pki_cupti_several_find(void *library, pki_cupti_table *table);
+
+extern CUpti_SubscriberHandle pki_cupti_one; /* ours, of several; NULL: none, or it is alone */
 
 uint32_t pki_cupti_version(void); /* 0: not loaded */
 
@@ -152,6 +159,10 @@ bool pki_cupti_open(bool graph_nodes, char *reason, size_t size);
 bool pki_cupti_memory_on(char *reason, size_t size);
 void pki_cupti_memory_off(void);
 
+/* Grows with each time that all kinds are on; 0: not all are. What begins and ends in one of these
+ * leaves a record. */
+extern uint32_t pki_cupti_recording;
+
 /* Records nothing more. What it has is still to be flushed. */
 void pki_cupti_quiet(void);
 
@@ -164,9 +175,10 @@ void pki_cupti_flush(bool forced);
 /* Behind a flush: what began before that, and has ended, has come back and been walked.
  * CLOCK_MONOTONIC ns; UINT64_MAX: all has. CUPTI may have a buffer of ours since then: a flush that
  * is not forced "doesn't return buffers which have one or more incomplete records"
- * (cupti_activity.h). Or it has none, and what was launched since then has moved none, so it may
- * have gone to another tool. */
-uint64_t pki_cupti_all_until(void);
+ * (cupti_activity.h). Or it has none, and what was launched since then has moved none: it has gone
+ * to another tool, or was under way as the records were switched off. *lost, where all of them are
+ * to be here: it is certain that there are more. */
+uint64_t pki_cupti_all_until(bool *lost);
 
 /* Quiet, a forced flush, and anybody may have it, unless what is allocated is recorded. */
 void pki_cupti_close(void);
@@ -175,15 +187,14 @@ void pki_cupti_close(void);
  * records do not: for two flushes there have been more of them than what CUPTI has of ours has room
  * for, and it has asked for nothing. */
 bool pki_cupti_taken(void);
-void pki_cupti_taken_forget(void); /* a session begins */
 
 /* Nothing that is the other tool's now is switched, nor flushed. */
 void pki_cupti_abandon(void);
 
-/* Records that CUPTI says it has dropped since the last forgetting, however often it was opened.
- * Any thread. */
+/* Records that CUPTI says it has dropped in this session, however often it was opened. Any thread.
+ */
 uint64_t pki_cupti_dropped(void);
-void pki_cupti_forget_dropped(void);
+void pki_cupti_forget(void); /* a session begins */
 
 /* In the child of a fork: nothing is open. A child of a process that had CUPTI open cannot. */
 void pki_cupti_control_after_fork(void);

@@ -2,6 +2,7 @@
  *
  *     control.c   the library found, taken and given back; memory for records, from and to its
  *                 threads; another tool that takes that
+ *     several.c   the library's calls where it has several users
  *     memory.c    on the program's threads: the region of each launch; what is allocated, and where
  *     records.c   what is in a buffer; the library's names of CUDA's calls
  *     join.c      what belongs to a correlation; records put together, and in order
@@ -229,14 +230,13 @@ static void read_config(const pki_config *config, bool listed)
     pthread_mutex_unlock(&words);
     was_refused = said = false;
     pki_cupti_marks_forget();
-    pki_cupti_forget_dropped();
+    pki_cupti_forget();
     graph_nodes = config->cupti_graph_nodes;
     flush_every = PKI_MAX((uint64_t)config->flush_ms, 100u) * 1000000u;
     enter(CLOSED, "");
     last_flush = 0;
     pki_store(&complete, (uint64_t)0);
     pki_store(&taken_at, (uint64_t)0);
-    pki_cupti_taken_forget();
     pki_store(&opened, (uint64_t)0);
     pki_store(&memory_opened, (uint64_t)0);
     pki_store(&memory_is_complete_to, (uint64_t)0);
@@ -283,9 +283,9 @@ static void advance(uint64_t *until, uint64_t ns)
 }
 
 /* Of the session, ns. */
-static uint64_t all_here_until(void)
+static uint64_t all_here_until(bool *lost)
 {
-    uint64_t until = pki_cupti_all_until();
+    uint64_t until = pki_cupti_all_until(lost);
     return until == UINT64_MAX ? until : pki_activity_ns(until);
 }
 
@@ -307,10 +307,11 @@ static void give_up(void)
 
 static void flush_now(bool at_once)
 {
+    bool lost;
     uint64_t t = now_ns();
     pki_cupti_flush(false);
     /* The flush before this one: a record that was written meanwhile may be in no buffer yet. */
-    uint64_t all_before = PKI_MIN(at_once ? t : last_flush, all_here_until());
+    uint64_t all_before = PKI_MIN(at_once ? t : last_flush, all_here_until(&lost));
     if (pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET)
         advance(&complete, all_before);
     if (pki_load(&memory_on))
@@ -320,16 +321,28 @@ static void flush_now(bool at_once)
         give_up();
 }
 
-/* For now or for good, behind a forced flush: all until then is there, but what never came. */
+/* For now or for good, behind a forced flush: all until then is there, but what never came. That
+ * may be what was under way as it was switched off, which is no sign of another tool: where it goes
+ * on, steps are unmeasured from the last moment on up to which all is known, and that is all. */
 static void close_it(uint64_t until)
 {
-    static const char why[] = "the last launches have left no record: another tool in this process "
-                              "may have CUPTI's buffers, and steps since then are not measured";
+    static const char others[] =
+        "the last launches have left no record: another tool in this process may have CUPTI's "
+        "buffers, and steps since then are not measured";
+    static const char unknown[] =
+        "the last launch has left no record: it was under way as CUPTI was switched off, or another "
+        "tool in this process has that; steps since then are not measured";
+    bool lost;
     pki_cupti_close();
-    if (all_here_until() == UINT64_MAX) {
+    uint64_t here = all_here_until(&lost);
+    if (here < UINT64_MAX && !lost && until < UINT64_MAX)
+        pki_cupti_marks_put(here, false);
+    if (here == UINT64_MAX || (!lost && until < UINT64_MAX)) {
         pki_store_release(&complete, until);
         return;
     }
+    const char *why = lost ? others : unknown;
+    advance(&complete, here);
     pki_log(PK_LOG_WARNING, "cupti: %s", why);
     pki_arming_listen(false);
     enter(FAILED, why);
@@ -388,7 +401,7 @@ static void follow_captures(uint64_t t)
         pki_cupti_quiet();
         enter(QUIET, "");
     }
-    if (pki_load(&now_in) == QUIET && phase == PKI_CUPTI_PAST) {
+    if (pki_load(&now_in) == QUIET && phase == PKI_CUPTI_PAST && pki_cupti_marks_have_room()) {
         close_it(now_ns());
         if (pki_load(&now_in) == QUIET)
             enter(CLOSED, "");

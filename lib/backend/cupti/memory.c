@@ -59,9 +59,11 @@ static uint32_t epoch;
 
 static bool noting; /* who allocates */
 
-static uint64_t launches; /* calls that have begun, and that make records as they end */
+static pki_cupti_launched launches;
 
 typedef struct mine {
+    uint64_t launch;    /* number of the last call, if that was a launch that counts; 0 */
+    uint32_t recording; /* pki_cupti_recording as it began */
     uint32_t epoch;
     uint32_t depth;  /* of calls that CUPTI called back for and that have not ended */
     uint32_t pushed; /* ids of ours on this thread's stack: 0 or 1 */
@@ -97,6 +99,20 @@ static void push(mine *m)
         m->pushed = 1;
 }
 
+/* The record of a thread's last launch is there once it calls something else, if nothing has been
+ * switched off in between. */
+static void count_call(mine *m, bool launches_now)
+{
+    uint32_t now = pki_load_acquire(&pki_cupti_recording); /* pairs with the release in record */
+    uint64_t known = pki_load(&launches.recorded);
+    while (now && now == m->recording && known < m->launch &&
+           !__atomic_compare_exchange_n(&launches.recorded, &known, m->launch, true,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+    m->recording = now;
+    m->launch = now && launches_now ? pki_fetch_add(&launches.begun, (uint64_t)1) + 1 : 0;
+}
+
 /* A call of the runtime makes calls of the driver: only the outermost counts. An end whose
  * beginning was not told of is not ours. */
 void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
@@ -125,17 +141,17 @@ void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_Ca
     if (!(now & 1))
         return;
     if (call->callbackSite == CUPTI_API_ENTER && m->depth++ == 0) {
-        if (traits & PKI_CUPTI_LAUNCHES)
-            pki_fetch_add(&launches, (uint64_t)1);
+        count_call(m, traits & PKI_CUPTI_LAUNCHES);
         push(m);
     } else if (call->callbackSite != CUPTI_API_ENTER && m->depth > 0 && --m->depth == 0) {
         pop(m);
     }
 }
 
-uint64_t pki_cupti_launches(void)
+pki_cupti_launched pki_cupti_launches(void)
 {
-    return pki_load(&launches);
+    uint64_t recorded = pki_load(&launches.recorded); /* first: it is among those that have begun */
+    return (pki_cupti_launched){pki_load(&launches.begun), recorded};
 }
 
 static unsigned enable(CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain,
@@ -156,16 +172,11 @@ static unsigned enable_all(CUpti_SubscriberHandle subscriber, bool on)
            enable(subscriber, CUPTI_CB_DOMAIN_DRIVER_API, wanted | PKI_CUPTI_ASKS, on);
 }
 
-unsigned pki_cupti_attribute_on(CUpti_SubscriberHandle subscriber)
+unsigned pki_cupti_attribute(CUpti_SubscriberHandle subscriber, bool on)
 {
-    if (!(pki_load(&epoch) & 1))
+    if (on && !(pki_load(&epoch) & 1))
         pki_fetch_add(&epoch, 1u);
-    return enable_all(subscriber, true);
-}
-
-void pki_cupti_attribute_drop(CUpti_SubscriberHandle subscriber)
-{
-    enable_all(subscriber, false);
+    return enable_all(subscriber, on);
 }
 
 unsigned pki_cupti_attribute_memory(CUpti_SubscriberHandle subscriber, bool on)
@@ -181,12 +192,6 @@ void pki_cupti_attribute_off(void)
     if (now & 1)
         __atomic_compare_exchange_n(&epoch, &now, now + 1, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);
-}
-
-void pki_cupti_attribute_after_fork(void)
-{
-    pki_cupti_attribute_off();
-    pki_store(&noting, false);
 }
 
 uint32_t pki_cupti_region_of(uint64_t id)
@@ -410,15 +415,22 @@ void pki_cupti_memory_emit(uint64_t complete)
     pki_gpu_memory_complete(pki_cupti_dropped(), lost);
 }
 
-void pki_cupti_memory_forget(void)
-{
-    free(all);
-    pki_cupti_memory_after_fork();
-}
-
-void pki_cupti_memory_after_fork(void)
+static void forget_held(void)
 {
     all = NULL;
     count = room = 0;
     arrivals = lost = 0;
+}
+
+void pki_cupti_memory_forget(void)
+{
+    free(all);
+    forget_held();
+}
+
+void pki_cupti_memory_after_fork(void)
+{
+    pki_cupti_attribute_off();
+    pki_store(&noting, false);
+    forget_held();
 }

@@ -17,22 +17,23 @@
 void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                                const void *data);
 
-/* Asks for callbacks of all calls that launch, wait or ask whether something is done. The number of
- * those that were refused. */
-unsigned pki_cupti_attribute_on(CUpti_SubscriberHandle subscriber);
+/* Asks for callbacks of all calls that launch, wait or ask whether something is done; or for none
+ * any more, where the subscription stays. The number
+ * of those that were refused. */
+unsigned pki_cupti_attribute(CUpti_SubscriberHandle subscriber, bool on);
 void pki_cupti_attribute_off(void);
-
-/* No callbacks of those calls any more, where the subscription stays. */
-void pki_cupti_attribute_drop(CUpti_SubscriberHandle subscriber);
 
 /* The same, on and off, of calls that allocate and free: they are noted (above), and push
  * nothing. */
 unsigned pki_cupti_attribute_memory(CUpti_SubscriberHandle subscriber, bool on);
 
-/* Launches that have ended, of all threads, while callbacks were on. Each leaves a record. */
-uint64_t pki_cupti_launches(void);
-
-void pki_cupti_attribute_after_fork(void);
+/* Launches of all threads while callbacks were on, which is while records are made, counted from 1.
+ * Those that end before it is off leave one, and the latest of which that is known, since its
+ * thread has called something after it. */
+typedef struct pki_cupti_launched {
+    uint64_t begun, recorded;
+} pki_cupti_launched;
+pki_cupti_launched pki_cupti_launches(void);
 
 /* Of an id the region's name id; 0: none. */
 uint32_t pki_cupti_region_of(uint64_t id);
