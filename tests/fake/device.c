@@ -10,8 +10,10 @@
  * FAKE_DEVICE_FAULT: something is wrong with it, which a test has to find. waits: questions are
  * told as waits, too. late: kernels see another time than events do. push: no context can be made
  * current for a while. elapsed: no time is negative. kernels: CUPTI does not tell of all. clock:
- * it tells of them by another clock. exchange: no thread can say that it takes care of captures.
- * plugin: NCCL finds no profiler. */
+ * it tells of them by another clock. longer, shorter: it tells of each as 3 us longer, or a tenth
+ * as long. beside: it has them begin before those in front of them have ended. dies: some context
+ * that is destroyed is the end of the process. exchange: no thread can say that it takes care of
+ * captures. plugin: NCCL finds no profiler. */
 #include "device.h"
 #include "driver_state.h"
 
@@ -130,7 +132,10 @@ DRIVER cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device)
 
 DRIVER cuCtxDestroy(CUcontext c)
 {
+    static unsigned destroyed;
     pthread_mutex_lock(&fake.lock);
+    if (++destroyed == 20 && fake_has_fault("dies"))
+        abort();
     c->alive = false;
     fake_current = fake_current == c ? NULL : fake_current;
     return fake_leave(CUDA_SUCCESS);
@@ -249,7 +254,7 @@ static kernel kernel_of(CUfunction f, void **arguments)
     bool spins = strcmp(f->name, "spin") == 0;
     k.ns = strcmp(f->name, "walk") == 0 ? fake_walk_ns() : 0;
     uint64_t to = 0;
-    if (spins || strncmp(f->name, "nccl", 4) == 0)
+    if (spins || strncmp(f->name, "nccl", 4) == 0 || strncmp(f->name, "gemm", 4) == 0)
         memcpy(&k.ns, arguments[0], sizeof k.ns);
     if (spins)
         memcpy(&to, arguments[1], sizeof to);

@@ -38,6 +38,8 @@ void fake_tell_kernel(const char *name, uint64_t from_now, uint64_t ns)
 {
     static unsigned told;
     const uint64_t off = fake_has_fault("clock") ? 5000000000 : 0;
+    ns = fake_has_fault("longer") ? ns + 3000 : fake_has_fault("shorter") ? ns / 10 : ns;
+    from_now = fake_has_fault("beside") ? from_now / 2 : from_now;
     const fake_call call = {
         .domain = CUPTI_CB_DOMAIN_DRIVER_API,
         .id = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,

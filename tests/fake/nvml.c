@@ -21,6 +21,18 @@ extern EXPORT fake_nvml fake_nvml_script;
 fake_nvml fake_nvml_script;
 static fake_nvml *const f = &fake_nvml_script;
 
+/* For a program that writes no script: one device, busy with products of matrices. */
+__attribute__((constructor)) static void begin(void)
+{
+    const char *fault = getenv("FAKE_DEVICE_FAULT");
+    if (!getenv("FAKE_NVML_DEVICE"))
+        return;
+    f->devices = 1;
+    f->device[0].gpm = 1;
+    f->device[0].rates[2] = 90;
+    f->device[0].rates[5] = fault && strcmp(fault, "tensor") == 0 ? 0 : 60;
+}
+
 static void told(const char *function)
 {
     void (*on_call)(const char *) = __atomic_load_n(&f->on_call, __ATOMIC_ACQUIRE);

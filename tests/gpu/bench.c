@@ -156,6 +156,7 @@ static void lengths(void)
         snprintf(key, sizeof key, "bench.spin.%u_us", us[i]);
         gpu_figure(key, "%.3f us, the kernel's own timer %.3f us", r.median / 1e3, truth / 1e3);
         gpu_check(r.median >= 0.98 * (double)ns, "%u us are measured as %.0f ns", us[i], r.median);
+        gpu_bar(r.median <= 1.02 * truth + 1500, "%.0f ns are measured as %.0f", truth, r.median);
         pk_bench_result_release(&r);
     }
 }

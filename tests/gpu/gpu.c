@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -277,6 +278,86 @@ size_t gpu_count(const gpu_trace *t, const char *category, const char *name)
     return count;
 }
 
+/* ---- reports and what else a session leaves ---- */
+
+char *gpu_read(const char *path)
+{
+    char *text = NULL;
+    size_t room = 0;
+    FILE *file = fopen(path, "r");
+    bool read = file && getdelim(&text, &room, 0, file) > 0;
+    if (file)
+        fclose(file);
+    gpu_check(read, "%s cannot be read", path);
+    return read ? text : NULL;
+}
+
+double gpu_number(const char *text, ...)
+{
+    va_list keys;
+    va_start(keys, text);
+    for (const char *key; text && (key = va_arg(keys, const char *)) != NULL;)
+        text = field(text, key);
+    va_end(keys);
+    return text && strchr("-0123456789", *text) ? strtod(text, NULL) : NAN;
+}
+
+bool gpu_has_verdict(const char *report, const char *name)
+{
+    char quoted[64];
+    snprintf(quoted, sizeof quoted, "\"name\":\"%s\",\"severity\"", name);
+    return strstr(report, quoted);
+}
+
+bool gpu_is_closed(const char *path)
+{
+    char end[16] = "";
+    FILE *file = fopen(path, "r");
+    size_t n = file && fseek(file, -8, SEEK_END) == 0 ? fread(end, 1, 8, file) : 0;
+    if (file)
+        fclose(file);
+    while (n > 0 && end[n - 1] == '\n')
+        n--;
+    return n > 0 && end[n - 1] == '}';
+}
+
+const char *gpu_path(const char *name)
+{
+    static char path[512];
+    const char *folder = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%s/pk-gpu-%d.%s", folder ? folder : "/tmp", (int)getpid(), name);
+    return path;
+}
+
+pid_t gpu_begin_anew(const char *test, const char *scenario, unsigned seconds)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(seconds);
+        execl("/proc/self/exe", "gpu-tests", test, scenario, (char *)NULL);
+        _exit(127);
+    }
+    return child;
+}
+
+int gpu_await(pid_t child)
+{
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+int gpu_anew(const char *test, const char *scenario, unsigned seconds)
+{
+    return gpu_await(gpu_begin_anew(test, scenario, seconds));
+}
+
+double gpu_seconds(double usual, double on_mock)
+{
+    return getenv("PK_GPU_MOCK") ? on_mock : usual;
+}
+
 /* ---- the driver ---- */
 
 driver cu;
@@ -379,6 +460,19 @@ void driver_load_kernels(void)
     must(cu.cuda_module_function(&the_kernels.spin, module, "spin"));
     must(cu.cuda_module_function(&the_kernels.empty, module, "empty"));
     must(cu.cuda_module_function(&the_kernels.stray, module, "stray"));
+}
+
+void driver_load_again(void)
+{
+    cuda_module module;
+    must(cu.cuda_module_load(&module, ptx));
+}
+
+cuda_stream driver_stream(void)
+{
+    cuda_stream stream;
+    must(cu.cuda_stream_create(&stream, CUDA_NON_BLOCKING));
+    return stream;
 }
 
 static void spin(cuda_stream stream, uint64_t ns, cuda_memory to, unsigned blocks, unsigned threads)
@@ -501,12 +595,15 @@ int main(int argc, char **argv)
         const char *name;
         int (*test)(int argc, char **argv);
     } tests[] = {
-        {"status", test_status},   {"threads", test_threads}, {"pairs", test_pairs},
-        {"capture", test_capture}, {"graphs", test_graphs},   {"kernels", test_kernels},
-        {"memory", test_memory},   {"idle", test_idle},       {"launch", test_launch},
-        {"bench", test_bench},     {"anchors", test_anchors}, {"clocks", test_clocks},
-        {"faults", test_faults},   {"holder", test_holder},   {"nccl", test_nccl},
-        {"sweep", test_sweep},     {"train", test_train},
+        {"deep", test_deep},       {"verdicts", test_verdicts},   {"cost", test_cost},
+        {"overlap", test_overlap}, {"gemm", test_gemm},           {"storm", test_storm},
+        {"modules", test_modules}, {"processes", test_processes}, {"status", test_status},
+        {"threads", test_threads}, {"pairs", test_pairs},         {"capture", test_capture},
+        {"graphs", test_graphs},   {"kernels", test_kernels},     {"memory", test_memory},
+        {"idle", test_idle},       {"launch", test_launch},       {"bench", test_bench},
+        {"anchors", test_anchors}, {"clocks", test_clocks},       {"faults", test_faults},
+        {"holder", test_holder},   {"nccl", test_nccl},           {"sweep", test_sweep},
+        {"train", test_train},
     };
     const char *name = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <pk/comm.h>
 #include <pk/pk.h>
@@ -81,6 +82,30 @@ size_t gpu_count_lines(const char *path, const char *containing);
 gpu_trace gpu_read_trace(const char *path);
 bool gpu_is(const gpu_event *event, const char *category, const char *name); /* NULL: any */
 size_t gpu_count(const gpu_trace *trace, const char *category, const char *name);
+
+/* ---- reports and what else a session leaves ---- */
+
+/* All of a file; NULL, and it is said: it cannot be read. The caller frees it. */
+char *gpu_read(const char *path);
+
+/* The number that follows these keys, each behind the one before, up to a NULL: of a report in
+ * JSON. NAN: there is none. */
+double gpu_number(const char *text, ...) __attribute__((sentinel));
+bool gpu_has_verdict(const char *report, const char *name);
+
+/* A JSON document that ends as one does. */
+bool gpu_is_closed(const char *path);
+
+/* A path under $TMPDIR, of this process; it stays until the next call with another name. */
+const char *gpu_path(const char *name);
+
+/* A test's scenario as a process of its own, started anew; it is ended after so many seconds. */
+pid_t gpu_begin_anew(const char *test, const char *scenario, unsigned seconds);
+int gpu_await(pid_t child); /* its exit status; -signal if one ended it */
+int gpu_anew(const char *test, const char *scenario, unsigned seconds);
+
+/* How long this is to go on, which is less on a mock (PK_GPU_MOCK). */
+double gpu_seconds(double usual, double on_mock);
 
 /* ---- the driver ---- */
 
@@ -189,10 +214,12 @@ typedef struct kernels {
 
 extern kernels the_kernels;
 void driver_load_kernels(void);
+void driver_load_again(void); /* the same code as one more module, for nobody */
 
 /* Into the stream; the result goes to memory + index * sizeof(spun). */
 void driver_spin(cuda_stream stream, uint64_t ns, cuda_memory memory, size_t index);
 void driver_launch(cuda_stream stream, cuda_function function);
+cuda_stream driver_stream(void);
 
 /* The same by so many blocks of 1024 threads: enough of them and nothing else is run meanwhile. */
 void driver_spin_wide(cuda_stream stream, uint64_t ns, cuda_memory memory, size_t index,
@@ -259,6 +286,14 @@ int test_capture(int argc, char **argv);
 int test_graphs(int argc, char **argv);
 int test_kernels(int argc, char **argv);
 int test_memory(int argc, char **argv);
+int test_deep(int argc, char **argv);
+int test_verdicts(int argc, char **argv);
+int test_cost(int argc, char **argv);
+int test_overlap(int argc, char **argv);
+int test_gemm(int argc, char **argv);
+int test_storm(int argc, char **argv);
+int test_modules(int argc, char **argv);
+int test_processes(int argc, char **argv);
 int test_idle(int argc, char **argv);
 int test_launch(int argc, char **argv);
 int test_bench(int argc, char **argv);

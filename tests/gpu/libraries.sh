@@ -28,14 +28,20 @@ wheels()
 # newer than the driver.
 find_libraries()
 {
-    local folder cupti=() nccl=(/usr/lib/*-linux-gnu/libnccl.so.2)
+    local folder cupti=() nccl=(/usr/lib/*-linux-gnu/libnccl.so.2) blas=()
     for folder in "${CUDA_HOME:-/usr/local/cuda}" /usr/local/cuda*; do
         cupti+=("$folder"/{extras/CUPTI/lib64,lib64}/libcupti.so.1?)
         nccl+=("$folder"/lib64/libnccl.so.2)
+        blas+=("$folder"/lib64/libcublas.so.1?)
     done
     [ -n "${PK_CUPTI_LIBRARY-}" ] ||
         while read -r folder; do cupti+=("$folder"/libcupti.so.1?); done < <(wheels cu13; wheels cuda_cupti)
     [ -n "${PK_NCCL_LIBRARY-}" ] || while read -r folder; do nccl+=("$folder"/libnccl.so.2); done < <(wheels nccl)
+    first PK_CUBLAS_LIBRARY "${blas[@]}"
+    if [ -z "${PK_CUBLAS_LIBRARY-}" ]; then
+        while read -r folder; do blas+=("$folder"/libcublas.so.1?); done < <(wheels cu13; wheels cublas)
+        first PK_CUBLAS_LIBRARY "${blas[@]}"
+    fi
     first PK_CUPTI_LIBRARY "${cupti[@]}" "$1"/libcupti.so.1?
     first PK_NCCL_LIBRARY "${nccl[@]}"
     export LD_LIBRARY_PATH=$1/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} # libpk, its shim

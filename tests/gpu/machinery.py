@@ -44,7 +44,7 @@ def build_in(folder, name="build"):
 
 
 def run(build, *arguments, **more):
-    environment = {**os.environ, "PK_CUPTI_LIBRARY": "none", "PK_NCCL_LIBRARY": "none", **more}
+    environment = {**os.environ, "PK_CUPTI_LIBRARY": "none", "PK_NCCL_LIBRARY": "none", "PK_CUBLAS_LIBRARY": "none", **more}
     environment.pop("PK_GPU_FIGURES", None) if "PK_GPU_FIGURES" not in more else None
     return subprocess.run([RUN, *arguments[:-1], build, *arguments[-1]], capture_output=True, text=True, env=environment,
                           check=False)
@@ -159,7 +159,8 @@ def check_dev(folder):
     os.mkdir(tools)
     for name in TOOLS:  # python3 in PATH may be a script, which has no use for these tools
         os.symlink(sys.executable if name == "python3" else shutil.which(name), os.path.join(tools, name))
-    bare = {"PATH": tools, "HOME": folder, "PK_CUPTI_LIBRARY": "none", "PK_NCCL_LIBRARY": "none"}
+    bare = {"PATH": tools, "HOME": folder, "PK_CUPTI_LIBRARY": "none", "PK_NCCL_LIBRARY": "none",
+            "PK_CUBLAS_LIBRARY": "none"}
 
     def dev(*arguments, **more):
         return subprocess.run([os.path.join(folder, "dev"), *arguments], capture_output=True, text=True, env={**bare, **more},

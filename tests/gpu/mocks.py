@@ -1,4 +1,4 @@
-"""mocks.py BUILD DEVICE CUPTI NCCL NVML - the tests on a GPU, on mocks of what NVIDIA brings: each of them does what it is
+"""mocks.py BUILD DEVICE CUPTI NCCL NVML CUBLAS - the tests on a GPU, on mocks of what NVIDIA brings: each of them does what it is
 to do and tells each of its figures, and those that look for something wrong find it where it is."""
 
 import glob
@@ -15,14 +15,16 @@ build = os.path.abspath(sys.argv[1])
 here = os.path.dirname(os.path.abspath(__file__))
 # run.sh and the script below start python3 forty times: this one, which may take a tenth of what another in PATH does.
 environment = {**os.environ, "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
-               "PK_GPU_MOCK": "1", "PK_GPU_CLOCK_SECONDS": "2",
+               "PK_GPU_MOCK": "1", "PK_GPU_CLOCK_SECONDS": "2", "FAKE_NVML_DEVICE": "1",
                "PYTHONPATH": os.path.join(here, "mock"),
-               **dict(zip(("PK_CUDA_LIBRARY", "PK_CUPTI_LIBRARY", "PK_NCCL_LIBRARY", "PK_NVML_LIBRARY"),
+               **dict(zip(("PK_CUDA_LIBRARY", "PK_CUPTI_LIBRARY", "PK_NCCL_LIBRARY", "PK_NVML_LIBRARY", "PK_CUBLAS_LIBRARY"),
                           map(os.path.abspath, sys.argv[2:])))}
 complaints = []
 
 # What is wrong with the mock, and the tests that have to say so.
-FAULTS = {"waits": ["idle"], "late": ["anchors"], "push": ["threads", "faults"], "elapsed": ["threads"], "kernels": ["kernels"], "allocations": ["memory"],
+FAULTS = {"waits": ["idle"], "late": ["anchors"], "push": ["threads", "faults"], "elapsed": ["threads"],
+          "kernels": ["kernels", "deep", "cost", "modules", "processes"], "allocations": ["memory"], "longer": ["kernels"],
+          "shorter": ["verdicts"], "beside": ["overlap"], "dies": ["storm"], "tensor": ["gemm"],
           "clock": ["profiler"], "exchange": ["capture"], "plugin": ["nccl"]}
 # As nccl-tests print it.
 ALL_REDUCE_PERF = """#!/bin/sh
@@ -93,6 +95,21 @@ def check_no_torch():
                 complaints.append(f"without torch, {name}: {outcome}\n{done.stdout}{done.stderr}")
 
 
+def check_wrong_peak():
+    """A share of another peak than the test's own arithmetic has."""
+    with tempfile.TemporaryDirectory() as folder:
+        seen, done = run(folder, ["gemm"], PK_PEAK="bf16:900e12")
+        if not seen.get("gemm", {}).get("outcome", "").startswith("failed (1)"):
+            complaints.append(f"with another peak, gemm: {seen}\n{done.stdout}{done.stderr}")
+
+
+def check_no_blas():
+    with tempfile.TemporaryDirectory() as folder:
+        seen, done = run(folder, ["gemm"], PK_CUBLAS_LIBRARY=os.path.join(folder, "none.so"))
+        if not seen.get("gemm", {}).get("outcome", "").startswith("skipped: there is no cuBLAS"):
+            complaints.append(f"without cuBLAS, gemm: {seen}\n{done.stdout}{done.stderr}")
+
+
 def check_fault(fault):
     with tempfile.TemporaryDirectory() as folder:
         seen, done = run(folder, FAULTS[fault], FAKE_DEVICE_FAULT=fault)
@@ -103,7 +120,8 @@ def check_fault(fault):
 
 
 with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor() as pool:
-    jobs = [pool.submit(check_all, temporary), pool.submit(check_no_torch),
+    jobs = [pool.submit(check_all, temporary), pool.submit(check_no_torch), pool.submit(check_wrong_peak),
+            pool.submit(check_no_blas),
             *(pool.submit(check_fault, fault) for fault in FAULTS)]
     for job in jobs:
         job.result()

@@ -2,8 +2,10 @@
 neither takes the other's kernels away for good, and each places its own in time. Each order in a process of its own."""
 
 import os
+import statistics
 import subprocess
 import sys
+import time
 
 from figures import check, figure, finish, import_torch, library, of_category, skip, trace_of
 
@@ -11,6 +13,7 @@ BUILD = os.path.abspath(sys.argv[1])
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.environ.get("TMPDIR", "/tmp")
 PRODUCTS = 20
+ROUNDS = 3 if os.environ.get("PK_GPU_MOCK") else 50
 
 
 def work(torch):
@@ -61,6 +64,25 @@ def ours(torch, pk, name, within=None):
     return of_category(events, "kernel"), of_category(events, "cpu_op"), "" if live else reason, answer
 
 
+def costs(torch, pk):
+    """A round of work without, with perfkit, and with torch.profiler: medians; each session has a first round for itself."""
+    def timed():
+        begun = time.monotonic()
+        work(torch)
+        return (time.monotonic() - begun) * 1e3
+
+    def median():
+        work(torch)
+        return statistics.median(timed() for _ in range(ROUNDS))
+    alone = median()
+    with pk.session(backends="cupti", trace_path=os.path.join(FOLDER, f"ours-{os.getpid()}-cost.json")):
+        ours_ms = median()
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities):
+        theirs_ms = median()
+    figure("profiler.cost", f"{alone:.3f} ms alone, {ours_ms / alone:.3f} x with perfkit, {theirs_ms / alone:.3f} x with torch.profiler")
+
+
 def well_placed(kernels, others, what):
     check(placed(kernels, others) == len(kernels), f"{what}: {told(kernels, others)}")
 
@@ -100,9 +122,9 @@ def main():
         os.environ["PK_LIBRARY"] = path
         sys.path.insert(0, os.path.join(HERE, "..", "..", "bindings", "python"))
         import pk
-        {"torch": torch_first, "ours": ours_first}[sys.argv[2]](torch, pk)
+        {"torch": torch_first, "ours": ours_first, "costs": costs}[sys.argv[2]](torch, pk)
         finish()
-    for which in ("torch", "ours"):
+    for which in ("torch", "ours", "costs"):
         status = subprocess.run([sys.executable, "-B", sys.argv[0], BUILD, which], check=False).returncode
         check(status == 0, f"{which} first: ended with {status}")
     finish()

@@ -70,9 +70,9 @@ def state(seen, names, today):
     rest = [name for name in names if name not in done]
     if not done:
         return (f"**Seen on a device: nothing, as of {today}.** No GPU has run any of these tests yet: {', '.join(names)}. All of it "
-                "is unverified on a device. They run on mocks of the driver, of CUPTI, of NCCL and of PyTorch (suite `gpu`): that "
-                "says that the tests themselves work, and that perfkit does what it means to do with the answers that it expects; "
-                "not that devices give them.")
+                "is unverified on a device. They run on mocks of the driver, CUPTI, NCCL, cuBLAS and PyTorch (suite `gpu`): that says "
+                "that the tests work, and that perfkit does what it means to with the answers that it expects; not that devices "
+                "give them.")
     paragraphs = []
     runs = []
     for name in done:

@@ -17,14 +17,22 @@ pairs 45 10 what a pair of event records costs, and how much too long a span is
 capture 45 10 the collector disturbs no stream capture, and spans in a graph are measured at each replay
 graphs 60 10 graphs in which events may not stand (conditional nodes, launched by the device) stay whole
 kernels 45 10 each kernel is tied to its region, not before its launch, and as long as its own clock says
+deep 40 15 fifty launches queued for ten seconds: report, trace and launches agree, a capture has its kernels
+verdicts 30 8 short kernels with gaps are launch-bound, long ones in a row gpu-bound, in the report's words
+gemm 40 10 products by cuBLAS: MFU against own arithmetic, beside the device's own counters (GPM)
+cost 60 15 a launch and a step without CUPTI, with all of it recorded, and armed
+overlap 30 8 streams side by side, and one queue for all: as the report has it and as the kernels' timers
 memory 45 10 what is allocated on the device, by region, and what a pool says, against what was
 idle 40 12 waits are the program's, none of perfkit's own questions
 launch 45 15 what a launch costs before a session, in it, after spans, within one, and once it is over
-bench 90 20 pk_bench: the queue, the cold cache, clocks, and a bandwidth beside the device's own
-anchors 60 15 spans and kernels stand at the right place of the host's clock, after a pause, too
 holder 45 5 another tool that has CUPTI, before and after perfkit: said, and neither harmed
 faults 60 10 destroyed contexts, a kernel that writes where it may not, a fork: perfkit ends well
+storm 90 20 300 contexts destroyed and devices reset at once, 100 exits in flight: no crash, whole traces
+modules 30 8 code loaded by one thread while another records: nothing is missing
+processes 60 15 two and four processes on one device: each records its own, NCCL between two if it may
+anchors 60 15 spans and kernels stand at the right place of the host's clock, after a pause, too
 nccl 60 15 messages and all-reduces between events against NCCL's kernels and nccl-tests
+bench 90 20 pk_bench: the queue, the cold cache, clocks, and a bandwidth beside the device's own
 sweep 120 20 figures of 1 B to 1 GiB all-reduces against this program's own clock
 profiler 120 20 torch.profiler before, during and after perfkit: neither loses kernels for good
 preload 120 20 libpk_nccl preloaded into PyTorch: the same result, each collective in the trace

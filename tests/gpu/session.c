@@ -220,21 +220,6 @@ static const struct scenario {
                  {"fork", forked}};
 #define SCENARIOS (sizeof scenarios / sizeof *scenarios)
 
-/* Its exit status; -signal if one ended it. */
-static int run_anew(const char *scenario)
-{
-    int status = 0;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        alarm(60);
-        execl("/proc/self/exe", "gpu-tests", "faults", scenario, (char *)NULL);
-        _exit(127);
-    }
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
 int test_faults(int argc, char **argv)
 {
     for (size_t i = 0; i < SCENARIOS && argc == 2; i++)
@@ -243,7 +228,7 @@ int test_faults(int argc, char **argv)
             return gpu_result();
         }
     for (size_t i = 0; i < SCENARIOS; i++) {
-        int status = run_anew(scenarios[i].name);
+        int status = gpu_anew("faults", scenarios[i].name, 60);
         if (status == 77)
             return 77;
         gpu_check(status == 0, "%s: ended with %d", scenarios[i].name, status);

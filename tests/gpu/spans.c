@@ -464,32 +464,17 @@ static void place(const char *which)
     compare(&t, which, &first, &last);
 }
 
-static int run_anew(const char *which, const char *connections)
-{
-    int status = 0;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        alarm(50);
-        if (connections)
-            setenv("CUDA_DEVICE_MAX_CONNECTIONS", connections, 1);
-        execl("/proc/self/exe", "gpu-tests", "anchors", which, (char *)NULL);
-        _exit(127);
-    }
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
 int test_anchors(int argc, char **argv)
 {
     if (argc == 2) {
         place(argv[1]);
         return gpu_result();
     }
-    int one = run_anew("one_queue", "1");
-    if (one == 77)
+    int many = gpu_anew("anchors", "queues", 50);
+    if (many == 77)
         return 77;
-    int many = run_anew("queues", NULL);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
+    int one = gpu_anew("anchors", "one_queue", 50);
     gpu_check(one == 0, "with one queue: ended with %d", one);
     gpu_check(many == 0, "with the usual queues: ended with %d", many);
     return gpu_result();
