@@ -260,7 +260,8 @@ static void versions(void **state)
     assert_true(pki_cupti_fault_of(16)->refused && pki_cupti_fault_of(130000)->refused);
     assert_false(pki_cupti_fault_of(130100)->refused);
     assert_true(!pki_cupti_fault_of(17) && !pki_cupti_fault_of(28) &&
-                pki_cupti_fault_of(130001)->of_nodes && !pki_cupti_fault_of(130200));
+                pki_cupti_fault_of(130001)->of_nodes && pki_cupti_fault_of(130400)->of_nodes &&
+                !pki_cupti_fault_of(130401));
     pki_cupti_version_text(130001, text, sizeof text);
     assert_string_equal(text, "13.0 (130001)");
     pki_cupti_version_text(26, text, sizeof text);

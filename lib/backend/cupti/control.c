@@ -40,6 +40,9 @@ static const pki_cupti_fault faults[] = {
     {PKI_CUPTI_13_1, PKI_CUPTI_13_1_U1, false, false,
      "that of CUDA 13.1 without update 1 ties graph launches to the wrong calls in a process's later "
      "sessions"},
+    {PKI_CUPTI_13_1_U1, PKI_CUPTI_13_4_U1, false, true,
+     "before that of CUDA 13.4 update 1 it can take ever more processor time in long runs: without "
+     "cupti_graph_nodes it has less to tell"},
 };
 
 const pki_cupti_fault *pki_cupti_fault_of(uint32_t version)

@@ -25,7 +25,8 @@ enum {
     PKI_CUPTI_13_0_U1 = 130001,
     PKI_CUPTI_13_1 = 130100,
     PKI_CUPTI_13_1_U1 = 130101,
-    PKI_CUPTI_13_3 = 130300
+    PKI_CUPTI_13_3 = 130300,
+    PKI_CUPTI_13_4_U1 = 130401
 };
 
 /* F(name), or L(name): a later one, NULL where the library is older. */
