@@ -212,6 +212,20 @@ static void no_clock_of_its_own(void **state)
     assert_int_equal(status().live, 0);
 }
 
+/* The attribute has another number than documented, say. */
+static void a_clock_that_is_not_used(void **state)
+{
+    (void)state;
+    fake->forgets_clock = true;
+    start_cupti(.rank = 0);
+    assert_null(pki_cupti_one);
+    assert_non_null(strstr(fake->log, "clock_of_one unsubscribe subscribe "));
+    some_kernels("a", 2);
+    json_t *doc = stop_and_load();
+    assert_int_equal(kernels_of(doc, "a"), 2);
+    json_decref(doc);
+}
+
 /* Who wants it alone is refused beside perfkit, and perfkit beside it. */
 static void who_wants_it_alone(void **state)
 {
@@ -235,8 +249,9 @@ static void who_wants_it_alone(void **state)
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
-        test(one_of_several),      test(another_comes_and_goes), test(captures_beside_another),
-        test(no_clock_of_its_own), test(who_wants_it_alone),     test(a_driver_without_them),
+        test(one_of_several),           test(another_comes_and_goes), test(captures_beside_another),
+        test(no_clock_of_its_own),      test(who_wants_it_alone),     test(a_driver_without_them),
+        test(a_clock_that_is_not_used),
     };
     if (argc < 2)
         return 2;

@@ -140,6 +140,18 @@ CUptiResult cuptiActivitySetAttribute_v2(CUpti_SubscriberHandle h, int attribute
     AS_ONE(cuptiActivitySetAttribute((CUpti_ActivityAttribute)attribute, size, value));
 }
 
+CUptiResult cuptiActivityGetAttribute_v2(CUpti_SubscriberHandle h, int attribute, size_t *size,
+                                         void *value);
+CUptiResult cuptiActivityGetAttribute_v2(CUpti_SubscriberHandle h, int attribute, size_t *size,
+                                         void *value)
+{
+    CUpti_TimestampCallbackFunc clock = fake.forgets_clock ? NULL : fake_get(fake_inside.clock);
+    if (!is_ours(h) || attribute != CLOCK || *size != sizeof clock)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    memcpy(value, &clock, sizeof clock);
+    return CUPTI_SUCCESS;
+}
+
 CUptiResult cuptiActivityRegisterCallbacks_v2(CUpti_SubscriberHandle h, requested *first,
                                               completed *second);
 CUptiResult cuptiActivityRegisterCallbacks_v2(CUpti_SubscriberHandle h, requested *first,

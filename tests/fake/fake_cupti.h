@@ -69,6 +69,7 @@ typedef struct fake_cupti_table {
     CUptiResult subscribe, register_buffers, register_clock, kinds[FAKE_KINDS];
     const char *holder;
     bool several;               /* subscribers are allowed, to whoever asks for it */
+    bool forgets_clock;         /* one's clock is taken and not used */
     int driver, devices;        /* cuInit's result, how many there are */
     size_t dropped;             /* answered once */
     size_t lengths[FAKE_KINDS]; /* of records; the newest ones of the header */

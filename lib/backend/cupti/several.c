@@ -41,6 +41,7 @@ typedef void completed(uint8_t *data, size_t size, size_t valid, void *info);
 
 #define FUNCTIONS(F)                                                                               \
     F(SetAttribute, (handle, int attribute, size_t *size, void *value))                            \
+    F(GetAttribute, (handle, int attribute, size_t *size, void *value))                            \
     F(RegisterCallbacks, (handle, requested *, completed *))                                       \
     F(Enable, (handle, CUpti_ActivityKind, void *config))                                          \
     F(Disable, (handle, CUpti_ActivityKind, void *config))                                         \
@@ -76,18 +77,26 @@ static uint64_t CUPTIAPI our_clock(void)
 
 /* -- taking it -- */
 
+/* And it says so: the attribute's number is what it is taken for. */
+static bool takes_clock(handle h)
+{
+    CUpti_TimestampCallbackFunc clock = our_clock, taken = NULL;
+    size_t size = sizeof taken;
+    return set(h, CLOCK, sizeof clock, &clock) == CUPTI_SUCCESS &&
+           ours.GetAttribute(h, CLOCK, &size, &taken) == CUPTI_SUCCESS && taken == our_clock;
+}
+
 /* Alone, with the process's calls, if the others are refused, or the clock is. */
 static CUptiResult CUPTIAPI subscribe(handle *out, CUpti_CallbackFunc called, void *user,
                                       CUpti_SubscriberParams *alone)
 {
-    CUpti_TimestampCallbackFunc clock = our_clock;
     params p = {.size = sizeof p,
                 .name = alone->subscriberName,
                 .old_name = alone->oldSubscriberName,
                 .old_size = alone->oldSubscriberSize,
                 .several = 1};
     CUptiResult result = process.Subscribe_v2(out, called, user, (void *)&p);
-    if (result == CUPTI_SUCCESS && set(*out, CLOCK, sizeof clock, &clock) != CUPTI_SUCCESS) {
+    if (result == CUPTI_SUCCESS && !takes_clock(*out)) {
         process.Unsubscribe(*out);
         result = CUPTI_ERROR_NOT_SUPPORTED;
     }
