@@ -211,6 +211,8 @@ static void begin(void)
                    .backends = unless_set("PK_BACKENDS", backends()), .tuning = tuning()));
     if (status || !PK_ON_)
         here = 0;
+    else
+        pk_thread_set_name(program_invocation_short_name); /* and it records: it is sampled */
     if (!status || status == PK_EBUSY)
         return;
     snprintf(line, sizeof line, "pk run: nothing is recorded: %.300s (%s)", pk_error_message(),

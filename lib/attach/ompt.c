@@ -2,7 +2,8 @@
  *
  * The interface is OMPT of the OpenMP specification (5.0 and later, chapter "OMPT Interface"): a
  * runtime looks for ompt_start_tool among the process's symbols as it starts. LLVM's and Intel's
- * runtimes have it, GCC's libgomp has not.
+ * runtimes have it. GCC's has none, but its ABI is published ("The libgomp ABI", in its manual):
+ * we stand in front of the functions that its compiler calls, and call on.
  *
  * A parallel region is a region on the thread that meets it, and another one on each of the team's
  * other threads, by the place in the program. What threads do at its end differs: the first one
@@ -14,6 +15,8 @@
 #include <pk/counter.h>
 #include <pk/region.h>
 
+#include <dlfcn.h>
+#include <link.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,18 +57,42 @@ enum { INITIAL_TASK = 1 };
 
 /* ---- places of parallel regions ---- */
 
+/* Functions of GCC's runtime: the one that makes the team, and those in which its threads wait. */
+enum { GOMP_MEETS, GOMP_BARRIER, GOMP_LOOP_END, GOMP_SECTIONS_END, GCC_FUNCTIONS };
+
 #define PLACES 1024 /* a power of two */
 
 typedef struct place {
     const void *code; /* where the parallel region is; NULL: free */
     pk_region *first, *others;
     pk_counter *uneven;
+    function gcc[GCC_FUNCTIONS]; /* what the code there calls; [GOMP_MEETS]: for the team itself */
     int ready;
 } place;
 
 static place places[PLACES];
 
-static void fill(place *p)
+/* Whom the code would call if it were not us: its libraries may have a runtime of their own, which
+ * nobody else sees. A thread of the team must not look for it: the one that met it may be in a
+ * library's constructor, and hold the loader's lock. NULL: nobody. */
+static void find_gcc(const char *meets, const void *code, function found[GCC_FUNCTIONS])
+{
+    const char *const names[] = {meets, "GOMP_barrier", "GOMP_loop_end", "GOMP_sections_end"};
+    Dl_info info;
+    struct link_map *of = NULL;
+    bool known = dladdr1(code, &info, (void **)&of, RTLD_DL_LINKMAP) && of && of->l_name[0];
+    void *file = known ? dlopen(of->l_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    for (int i = 0; i < GCC_FUNCTIONS; i++) {
+        void *symbol = file ? dlsym(file, names[i]) : NULL;
+        if (!symbol)
+            symbol = dlsym(RTLD_NEXT, names[i]);
+        memcpy(&found[i], &symbol, sizeof symbol);
+    }
+    if (file)
+        dlclose(file);
+}
+
+static void name_team(place *p)
 {
     char where[160], name[224];
     pki_attach_place(p->code, where, sizeof where);
@@ -75,11 +102,10 @@ static void fill(place *p)
     p->others = pk_region_named_of(PK_COMPUTE, name);
     snprintf(name, sizeof name, "omp uneven %.140s", where);
     p->uneven = pk_counter_named(name, "%");
-    __atomic_store_n(&p->ready, 1, __ATOMIC_RELEASE); /* pairs with the acquire below */
 }
 
-/* NULL: the table is full. */
-static place *place_of(const void *code)
+/* meets: the function of GCC's that is called there, or NULL. NULL: the table is full. */
+static place *place_of(const void *code, const char *meets)
 {
     uintptr_t hash = (uintptr_t)code * (uintptr_t)0x9E3779B97F4A7C15u >> 20;
     for (size_t i = 0; i < PLACES; i++) {
@@ -90,8 +116,12 @@ static place *place_of(const void *code)
                                          __ATOMIC_RELAXED) &&
             none != code)
             continue;
-        if (!none && !__atomic_load_n(&p->ready, __ATOMIC_ACQUIRE))
-            fill(p);
+        if (!none && !__atomic_load_n(&p->ready, __ATOMIC_ACQUIRE)) {
+            if (meets)
+                find_gcc(meets, code, p->gcc);
+            name_team(p);
+            __atomic_store_n(&p->ready, 1, __ATOMIC_RELEASE); /* pairs with the acquire below */
+        }
         while (!__atomic_load_n(&p->ready, __ATOMIC_ACQUIRE))
             ; /* another thread is at it */
         return p;
@@ -125,25 +155,22 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void parallel_begin(data *task, const void *frame, data *parallel, unsigned threads,
-                           int flags, const void *code)
+/* NULL: nothing is told of it. */
+static team *team_begins(place *at, const void *code)
 {
-    (void)task, (void)frame, (void)threads, (void)flags;
     team *t = depth < DEEPEST ? &teams[depth] : NULL;
-    place *at = t && code ? place_of(code) : NULL;
     depth++;
-    parallel->pointer = at ? t : NULL;
     if (t)
         t->at = at;
-    if (!at)
-        return;
+    if (!t || !at)
+        return NULL;
     *t = (team){.at = at, .begun = now_ns()};
     pki_attach_begin(at->first, code);
+    return t;
 }
 
-static void parallel_end(data *parallel, data *task, int flags, const void *code)
+static void team_ends(void)
 {
-    (void)parallel, (void)task, (void)flags, (void)code;
     if (depth == 0 || --depth >= DEEPEST || !teams[depth].at)
         return;
     team *t = &teams[depth];
@@ -154,6 +181,19 @@ static void parallel_end(data *parallel, data *task, int flags, const void *code
         pk_counter_set(t->at->uneven, 100 * (1 - mean / (double)latest));
     }
     pk_region_end(t->at->first);
+}
+
+static void parallel_begin(data *task, const void *frame, data *parallel, unsigned threads,
+                           int flags, const void *code)
+{
+    (void)task, (void)frame, (void)threads, (void)flags;
+    parallel->pointer = team_begins(code ? place_of(code, NULL) : NULL, code);
+}
+
+static void parallel_end(data *parallel, data *task, int flags, const void *code)
+{
+    (void)parallel, (void)task, (void)flags, (void)code;
+    team_ends();
 }
 
 /* At the barrier behind which the team is no more. */
@@ -231,6 +271,120 @@ static void sync_wait(int kind, int what, data *parallel, data *task, const void
     }
 }
 
+/* ---- GCC's runtime ---- */
+
+/* What a team's threads are to do, as the compiler has it. */
+typedef void (*body_of_team)(void *given);
+typedef struct parallel {
+    team *of; /* NULL: nothing is told of it */
+    body_of_team body;
+    void *given;
+    const function *gcc;
+} parallel;
+
+static _Thread_local const parallel *within;
+static bool ompt_tells; /* a runtime that has both */
+
+static void member(void *given)
+{
+    const parallel *p = given, *before = within;
+    bool first = p->of && own_team() == p->of, other = p->of && !first;
+    within = p;
+    if (other)
+        pk_region_begin(p->of->at->others);
+    p->body(p->given);
+    if (other)
+        pk_region_end(p->of->at->others);
+    if (p->of)
+        arrive(p->of);
+    if (first)
+        pk_region_begin(&barrier);
+    within = before;
+}
+
+static bool tells_gcc(void)
+{
+    static int listens = -1;
+    if (listens < 0)
+        listens = pki_attach_listens("ompt");
+    return listens && !ompt_tells;
+}
+
+/* The functions' parameters are numbers and addresses: words, which pass as they came. */
+typedef uintptr_t word;
+typedef word (*meeting)(body_of_team body, void *given, word c, word d, word e, word f, word g,
+                        word h);
+
+static word meet(const char *name, const void *code, parallel p, const word *w)
+{
+    function found[GCC_FUNCTIONS];
+    meeting real;
+    place *at = place_of(code, name);
+    if (!at)
+        find_gcc(name, code, found);
+    p.gcc = at ? at->gcc : found;
+    memcpy(&real, &p.gcc[GOMP_MEETS], sizeof real);
+    if (!real)
+        return p.body(p.given), 0;
+    bool told = tells_gcc();
+    p.of = told ? team_begins(at, code) : NULL;
+    word result = real(member, &p, w[0], w[1], w[2], w[3], w[4], w[5]);
+    if (p.of)
+        pk_region_end(&barrier);
+    if (told)
+        team_ends();
+    return result;
+}
+
+#define MEETS(NAME)                                                                                \
+    PK_API word NAME(body_of_team body, void *given, word c, word d, word e, word f, word g,       \
+                     word h);                                                                      \
+    word NAME(body_of_team body, void *given, word c, word d, word e, word f, word g, word h)      \
+    {                                                                                              \
+        const word more[] = {c, d, e, f, g, h};                                                    \
+        parallel p = {NULL, body, given, NULL};                                                    \
+        return meet(#NAME, __builtin_return_address(0), p, more);                                  \
+    }
+
+MEETS(GOMP_parallel)
+MEETS(GOMP_parallel_reductions)
+MEETS(GOMP_parallel_sections)
+MEETS(GOMP_parallel_loop_static)
+MEETS(GOMP_parallel_loop_dynamic)
+MEETS(GOMP_parallel_loop_guided)
+MEETS(GOMP_parallel_loop_runtime)
+MEETS(GOMP_parallel_loop_nonmonotonic_dynamic)
+MEETS(GOMP_parallel_loop_nonmonotonic_guided)
+MEETS(GOMP_parallel_loop_nonmonotonic_runtime)
+MEETS(GOMP_parallel_loop_maybe_nonmonotonic_runtime)
+
+/* In no team that we know of nobody else is waited for. */
+static void wait_in(int which, const void *code)
+{
+    const parallel *p = within;
+    function found[GCC_FUNCTIONS];
+    if (!p)
+        find_gcc("GOMP_parallel", code, found);
+    function real = p ? p->gcc[which] : found[which];
+    if (p && p->of)
+        pk_region_begin(&barrier);
+    if (real)
+        real();
+    if (p && p->of)
+        pk_region_end(&barrier);
+}
+
+#define WAITS(NAME, WHICH)                                                                         \
+    PK_API void NAME(void);                                                                        \
+    void NAME(void)                                                                                \
+    {                                                                                              \
+        wait_in(WHICH, __builtin_return_address(0));                                               \
+    }
+
+WAITS(GOMP_barrier, GOMP_BARRIER)
+WAITS(GOMP_loop_end, GOMP_LOOP_END)
+WAITS(GOMP_sections_end, GOMP_SECTIONS_END)
+
 /* ---- beginning ---- */
 
 static int begin(look_up find, int device, data *ours)
@@ -241,6 +395,7 @@ static int begin(look_up find, int device, data *ours)
     if (!found)
         return 0;
     memcpy(&set, &found, sizeof set);
+    ompt_tells = true;
     set(PARALLEL_BEGIN, (function)parallel_begin);
     set(PARALLEL_END, (function)parallel_end);
     set(IMPLICIT_TASK, (function)implicit_task);

@@ -111,6 +111,17 @@ class Same(Run):
         self.assertEqual(self.attached(PROGRAM, PK_OFF="1").stderr, "")
 
 
+    def test_where_it_computes(self):
+        """Of a program that tells nothing, too."""
+        done = self.attached(PROGRAM, "spin", PK_LOG="stderr")
+        if "samples: the kernel gives none" in done.stderr:
+            self.skipTest("the kernel gives no samples")
+        outside = self.report()["outside"]
+        places = {f["place"].split("+")[0] for f in outside["functions"]}
+        self.assertIn(os.path.realpath(PROGRAM), places)
+        self.assertGreater(outside["sampled"], 300e6)
+
+
 class Becomes(Run):
     """A process that becomes another program is still the same one; its children are others."""
 
@@ -263,12 +274,15 @@ class Listens(Run):
         _, regions, done = self.told(LISTEN, "nvtx", "4", options=["--listen", "none"])
         self.assertEqual((regions, done.stdout), ({}, "nobody listens\n"))
 
-    def test_openmp(self):
-        """Regions of both threads, barriers, and how uneven a team is: its second thread is 2 ms later than the first."""
-        clang = shutil.which("clang")
-        built = clang and self.start(clang, "-O1", "-fopenmp", OMP, "-o", "omp")
+    def build_openmp(self, compiler, *words):
+        there = shutil.which(compiler)
+        built = there and self.start(there, "-O1", "-fopenmp", *words, OMP, "-o", "omp")
         if not built or built.returncode:
-            self.skipTest("no clang with OpenMP")
+            self.skipTest(f"no {compiler} with OpenMP")
+
+    def openmp(self, compiler):
+        """Regions of both threads, barriers, and how uneven a team is: its second thread is 2 ms later than the first."""
+        self.build_openmp(compiler)
         report, regions, done = self.told("./omp", "60")
         self.assertEqual(done.stdout, self.start("./omp", "60").stdout)
         for of, name in (("smooth", ""), ("smooth", ", other threads"), ("uneven", ""), ("uneven", ", other threads")):
@@ -282,6 +296,17 @@ class Listens(Run):
         self.assertTrue(20 < uneven["value"]["p50"] <= 50, uneven["value"]["p50"])
         _, regions, _ = self.told("./omp", "2", options=["--listen", "-ompt"])
         self.assertEqual(regions, {})
+
+    def test_openmp(self):
+        self.openmp("clang")
+
+    def test_openmp_of_gcc(self):
+        """Its runtime has no interface for tools, so its functions are heard: those of each kind of loop. They make steps."""
+        self.openmp("gcc")
+        self.build_openmp("gcc", "-DKINDS")
+        report, _, done = self.told("./omp", "800")
+        self.assertEqual(done.stdout, self.start("./omp", "800").stdout)
+        self.assertAlmostEqual(report["found_steps"]["turns"], 800, delta=8)
 
     def test_steps(self):
         """Found, or by hand; one fewer than turns, since the last one has no end, and fewer those before they were seen."""

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -32,6 +33,13 @@ static void show_environment(char **given, const char *self)
     waitpid(child, NULL, 0);
 }
 
+static void spin(void)
+{
+    volatile double x = 0;
+    while (clock() < CLOCKS_PER_SEC / 2)
+        x = x + 1;
+}
+
 int main(int argc, char **argv, char **given)
 {
     for (int i = 1; i < argc; i++) {
@@ -47,6 +55,8 @@ int main(int argc, char **argv, char **given)
             raise(SIGKILL);
         else if (strcmp(argv[i], "interrupt") == 0)
             raise(SIGINT);
+        else if (strcmp(argv[i], "spin") == 0)
+            spin();
         else if (strcmp(argv[i], "fork") == 0 && fork() == 0)
             _exit(5);
         else

@@ -20,7 +20,8 @@
 /* ---- where threads are, by samples of their stacks ---- */
 
 /*
- *     a history is kept     99 times a second of a processor's time: the thread that makes steps
+ *     a history is kept     99 times a second of a processor's time: the thread that makes steps,
+ *                           until there is one the first, if it records
  *     samples=N             N times: all threads that record, up to eight; they are in a trace, too
  *     a step is late        a thousand times: its thread (looks.c)
  *
@@ -241,6 +242,8 @@ static void follow_threads(const pki_session *s)
         x.threads[i].gone |= !block_of(s, x.threads[i].sampler.tid);
     if (stepper && pki_load_acquire(&stepper->life) == PKI_THREAD_LIVE)
         follow(pki_load(&stepper->tid));
+    else if (!x.count && block_of(s, s->config.world.pid))
+        follow(s->config.world.pid);
     for (uint32_t i = 0; x.all && i < pki_registry_blocks(s->registry); i++) {
         const pki_thread *t = pki_registry_block(s->registry, i);
         if (pki_load_acquire(&t->life) == PKI_THREAD_LIVE && pki_load(&t->tid))
