@@ -13,7 +13,8 @@ enum {
     CONTENTS = 1024, /* different contents of gaps */
     FAR = 48,        /* a gap with more different symbols is like no other */
     LEAST_TURNS = 10,
-    DEPTH = 5, /* loops in loops, of one symbol */
+    EMERGING = 3, /* turns of one that is not known yet */
+    DEPTH = 5,    /* loops in loops, of one symbol */
     ANCHORS = 256,
     POSITIONS = 4 * KEPT,
     LEVELS = 8,
@@ -28,6 +29,7 @@ enum {
 #define LEAST_ALIKE 50    /* percent of turns */
 #define LEAST_COVERED 0.5 /* of the symbols */
 #define CONSTANT 0.9
+#define LEAST_USUAL 0.75 /* of a loop's turns: with the commonest content */
 #define BY_CHANCE 0.7
 #define LONG INT64_C(10000000000) /* ns */
 
@@ -63,6 +65,7 @@ typedef struct looks {
     uint32_t start[OTHER + 2];
     content contents[CONTENTS];
     uint32_t content_count;
+    uint32_t least_turns;
     anchor anchors[ANCHORS];
     uint32_t anchor_count;
     uint16_t positions[POSITIONS];
@@ -238,7 +241,7 @@ static void add_anchor(looks *l, anchor a)
     for (uint32_t i = l->start[a.symbol]; i < l->start[a.symbol + 1]; i++)
         if (outside_body(l, l->gap[l->order[i]], &a) && l->position_count < POSITIONS)
             l->positions[l->position_count++] = l->order[i], a.turns++;
-    if (a.turns < LEAST_TURNS)
+    if (a.turns < l->least_turns)
         l->position_count = a.at;
     else
         l->anchors[l->anchor_count++] = a;
@@ -290,7 +293,7 @@ static void find_anchors(pki_repeats *r)
     looks *l = &r->look;
     l->anchor_count = l->position_count = 0;
     for (uint32_t s = 0; s < OTHER; s++)
-        if (l->start[s + 1] - l->start[s] >= LEAST_TURNS)
+        if (l->start[s + 1] - l->start[s] >= l->least_turns)
             anchors_of(l, s);
     most_turns_first(l->anchors, l->anchor_count);
 }
@@ -363,27 +366,52 @@ static double regularity(pki_repeats *r, const anchor *a)
     return sum / all;
 }
 
+/* The share of turns that have hardly anything in them: the anchor comes elsewhere, too. */
+static double fragments(looks *l, const anchor *a)
+{
+    const uint16_t *turn = l->positions + a->at;
+    uint32_t few = 0;
+    for (uint32_t t = 0; t + 1 < a->turns; t++)
+        l->sorted[t] = turn[t + 1] - turn[t];
+    double usual = median(l->sorted, a->turns - 1);
+    for (uint32_t t = 0; t + 1 < a->turns; t++)
+        few += (turn[t + 1] - turn[t]) * 4 < usual;
+    return (double)few / (a->turns - 1);
+}
+
+/* Of the same level: is it the better anchor than one of that regularity? Of those with as many
+ * turns the one that comes first is, as a turn begins with it. */
+static bool is_better(pki_repeats *r, const anchor *a, const anchor *than, double *regular)
+{
+    looks *l = &r->look;
+    if (a->turns + 1 >= than->turns && a->turns <= than->turns + 1)
+        return l->positions[a->at] < l->positions[than->at];
+    if (a->turns * 2 <= than->turns)
+        return false;
+    double its = regularity(r, a), broken = fragments(l, than);
+    if (its <= *regular + 0.05 && (its < *regular - 0.02 || fragments(l, a) * 2 >= broken))
+        return false;
+    *regular = its;
+    return true;
+}
+
 /* The anchors are sorted by turns. What has at most one turn of a level's anchor in its own is of
  * the same level: steps that leave something out, or another symbol of theirs. The most regular is
- * the level's; of those with as many turns the one that comes first, as a turn begins with it. */
+ * the level's. */
 static uint32_t find_levels(pki_repeats *r, anchor *levels[LEVELS])
 {
     looks *l = &r->look;
     uint32_t count = 0;
-    double best = 0;
+    double regular = 0;
     for (uint32_t i = 0; i < l->anchor_count; i++) {
         anchor *a = &l->anchors[i], *last = count ? levels[count - 1] : NULL;
         if (!last || median(l->sorted, count_inner(l, last, a)) >= 2) {
             if (count == LEVELS)
                 return count;
             levels[count++] = a;
-            best = regularity(r, a);
-        } else if (a->turns + 1 >= last->turns && a->turns <= last->turns + 1) {
-            if (l->positions[a->at] < l->positions[last->at])
-                levels[count - 1] = a;
-        } else if (a->turns * 2 > last->turns && regularity(r, a) > best + 0.05) {
+            regular = regularity(r, a);
+        } else if (is_better(r, a, last, &regular)) {
             levels[count - 1] = a;
-            best = regularity(r, a);
         }
     }
     return count;
@@ -440,8 +468,9 @@ static uint32_t alike(pki_repeats *r, const anchor *a)
 }
 
 /* In turns of the inner loop in which the outer one's anchor comes, is much left out that the
- * others have? Then it is a branch of that loop and not a loop around it. */
-static bool replaces(pki_repeats *r, const anchor *inner, const anchor *outer)
+ * others have? Then it is a branch of that loop and not a loop around it. few: of a few turns the
+ * last may have less, so there has to be something else in its place. */
+static bool replaces(pki_repeats *r, const anchor *inner, const anchor *outer, bool few)
 {
     looks *l = &r->look;
     const uint16_t *in = l->positions + inner->at, *out = l->positions + outer->at;
@@ -466,24 +495,36 @@ static bool replaces(pki_repeats *r, const anchor *inner, const anchor *outer)
             symbol_set joined = usual;
             set_join(&joined, &l->inside[t]);
             int missing = set_size(&joined) - set_size(&l->inside[t]);
+            int others = set_size(&joined) - set_size(&usual);
             hits++;
-            less += missing * 5 >= set_size(&usual) * 2;
+            less += missing * 5 >= set_size(&usual) * 2 && (!few || others * 2 >= missing);
         }
     return hits && less * 2 >= hits;
 }
 
-/* Of an outer turn's time, the share that its inner turns do not take if all take what is usual. */
-static double beside_inner(pki_repeats *r, const anchor *inner, const anchor *outer, double turns)
+/* What a turn of the inner loop takes, the middle one: of those in which the outer one's anchor
+ * comes (with), or of the others. */
+static double usual_time(pki_repeats *r, const anchor *inner, const anchor *outer, bool with)
 {
     looks *l = &r->look;
     const uint16_t *in = l->positions + inner->at, *out = l->positions + outer->at;
-    for (uint32_t t = 0; t + 1 < inner->turns; t++)
-        l->sorted[t] = (double)(r->when[in[t + 1]] - r->when[in[t]]);
-    double usual = median(l->sorted, inner->turns - 1);
-    for (uint32_t t = 0; t + 1 < outer->turns; t++)
-        l->sorted[t] = (double)(r->when[out[t + 1]] - r->when[out[t]]);
-    double all = median(l->sorted, outer->turns - 1);
-    return all > 0 ? 1 - usual * turns / all : 0;
+    uint32_t o = 0, count = 0;
+    for (uint32_t t = 0; t + 1 < inner->turns; t++) {
+        while (o < outer->turns && out[o] <= in[t])
+            o++;
+        if ((o < outer->turns && out[o] <= in[t + 1]) == with)
+            l->sorted[count++] = (double)(r->when[in[t + 1]] - r->when[in[t]]);
+    }
+    return median(l->sorted, count);
+}
+
+/* Of an outer turn's time, the share that its inner turns do not take if all take what is usual. By
+ * medians of both, since what disturbs the machine makes any turn longer. */
+static double beside_inner(pki_repeats *r, const anchor *inner, const anchor *outer, double turns)
+{
+    double usual = usual_time(r, inner, outer, false), last = usual_time(r, inner, outer, true);
+    double all = usual * (turns - 1) + last;
+    return all > 0 && last > usual ? (last - usual) / all : 0;
 }
 
 /* Standard deviation over mean. */
@@ -498,24 +539,48 @@ static double variation(const double *values, uint32_t count)
     return mean > 0 && variance > 0 ? sqrt(variance) / mean : 0;
 }
 
-/* Is that outer loop what is done every so many turns of the inner one? People write 10 or 100 for
- * output and lists, 2 to 8 for the parts of a step; what always turns 50 times or more is an epoch.
- * What comes by chance has a variation near 1, iterations until something converges have less. */
+/* Has each of so many turns on end a content of its own, and the same in each row of them? Then
+ * they are parts of a larger turn. */
+static bool have_places(pki_repeats *r, const anchor *inner, uint32_t row)
+{
+    looks *l = &r->look;
+    static const bool none[MANY];
+    symbol_set most;
+    anchor last = *inner;
+    uint32_t more = last.turns > MANY ? last.turns - MANY : 0, same = 0;
+    last.at += more;
+    last.turns -= more;
+    uint32_t count = find_inside(r, &last);
+    for (uint32_t i = 0; i + row < count; i++)
+        same += set_equal(&l->inside[i], &l->inside[i + row]);
+    return count >= 2 * row && same >= CONSTANT * (count - row) &&
+           commonest_inside(l, count, none, &most) < LEAST_USUAL * count;
+}
+
+/* Is that outer loop what is done every so many turns of the inner one? People write 10, 25 or 100
+ * for output and lists, 2 to 8 for the parts of a step; what always turns 50 times or more is an
+ * epoch. What comes by chance has a variation near 1, iterations until something converges have
+ * less. */
 static bool every_so_many(pki_repeats *r, const anchor *inner, const anchor *outer)
 {
     looks *l = &r->look;
-    if (outer->turns < 3 || replaces(r, inner, outer))
+    if (outer->turns < EMERGING)
         return true;
     uint32_t count = count_inner(l, inner, outer), same = 0;
     double usual = median(l->sorted, count);
     for (uint32_t i = 0; i < count; i++)
         same += l->sorted[i] == usual;
-    if (same < CONSTANT * count || usual < 5)
-        return variation(l->sorted, count) > BY_CHANCE;
+    bool constant = same >= CONSTANT * count, chance = variation(l->sorted, count) > BY_CHANCE;
+    if (constant && have_places(r, inner, (uint32_t)usual))
+        return false;
+    if (replaces(r, inner, outer, constant && usual < 5))
+        return true;
+    if (!constant || usual < 5)
+        return chance;
     double beside = beside_inner(r, inner, outer, usual);
     if (usual >= 50)
         return beside < 0.6;
-    return (uint32_t)usual % 5 == 0 && beside < 0.3;
+    return ((uint32_t)usual % 10 == 0 || usual == 5 || usual == 25) && beside < 0.3;
 }
 
 /* Those of a run's turns that have a symbol before them, as an anchor of their own. */
@@ -600,18 +665,13 @@ static bool choose(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *tol
 
 static bool find(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *told)
 {
+    r->look.least_turns = LEAST_TURNS;
     order_by_symbol(r, n);
     if (predicted(r, n) < LEAST_PREDICTED)
         return false;
     find_gaps(r, n);
     find_anchors(r);
     return choose(r, n, to, told);
-}
-
-static bool same_anchor(const anchor *a, const anchor *b)
-{
-    return a->symbol == b->symbol && a->of_run == b->of_run &&
-           (!a->of_run || set_equal(&a->body, &b->body));
 }
 
 /* ---- turns ---- */
@@ -650,18 +710,44 @@ static void know(pki_repeats *r, uint32_t n, const anchor *loop, const pki_repea
     r->told.before = r->told.turns;
 }
 
-/* Does the loop that is known turn as often as the one that is found, and in turn with it? */
-static bool is_the_known(pki_repeats *r, const anchor *found)
+/* Does that loop turn as often as the one that is found, and in turn with it? more: turns that it
+ * has and the found one has not. */
+static bool is_the_same(pki_repeats *r, anchor before, const anchor *found, uint32_t *more)
 {
     looks *l = &r->look;
-    anchor known = r->loop;
     l->anchor_count = ANCHORS - 1;
-    add_anchor(l, known);
-    known = l->anchors[ANCHORS - 1];
+    add_anchor(l, before);
+    before = l->anchors[ANCHORS - 1];
     uint32_t slack = found->turns / 50 + 1;
-    return r->known && l->anchor_count == ANCHORS && known.turns + slack >= found->turns &&
-           found->turns + slack >= known.turns &&
-           median(l->sorted, count_inner(l, &known, found)) == 1;
+    *more = before.turns > found->turns ? before.turns - found->turns : 0;
+    return l->anchor_count == ANCHORS && before.turns + slack >= found->turns &&
+           found->turns + slack >= before.turns &&
+           median(l->sorted, count_inner(l, &before, found)) == 1;
+}
+
+/* The same loop has a better anchor: one that comes in each step, and only there. */
+static void correct(pki_repeats *r, const anchor *found, uint32_t more)
+{
+    uint64_t less = r->told.before < more ? r->told.before : more;
+    r->loop = *found;
+    r->told.turns -= less;
+    r->told.before -= less;
+    r->told.region = r->regions[found->symbol];
+    r->told.first_of_run = found->of_run;
+    r->outside = true;
+}
+
+/* A loop around that one has turned some times: it is waited for, in vain perhaps. */
+static bool another_emerges(pki_repeats *r, uint32_t n, const anchor *found)
+{
+    anchor outer, inner = *found; /* its turns' positions are written over */
+    pki_repeats_loop told;
+    uint32_t turns = inner.turns;
+    if (n == KEPT)
+        return false;
+    r->look.least_turns = EMERGING;
+    find_anchors(r);
+    return choose(r, n, &outer, &told) && outer.turns * 2 <= turns;
 }
 
 /* One look is not believed, two that agree are; and of few symbols only where they took long: the
@@ -672,11 +758,17 @@ static void look(pki_repeats *r)
     anchor found;
     pki_repeats_loop told;
     bool any = find(r, n, &found, &told);
-    bool again = any && r->candidate_known && same_anchor(&found, &r->candidate);
+    uint32_t more = 0;
+    bool again = any && r->candidate_known && is_the_same(r, r->candidate, &found, &more);
     bool sure = n >= SURE || r->when[n - 1] - r->when[0] > LONG;
     r->candidate_known = any;
     r->candidate = any ? found : r->candidate;
-    if (again && sure && !is_the_known(r, &found))
+    if (!again || !sure)
+        return;
+    bool same = r->known && is_the_same(r, r->loop, &found, &more);
+    if (same && more > 1)
+        correct(r, &found, more);
+    if (!same && !another_emerges(r, n, &found))
         know(r, n, &found, &told);
 }
 

@@ -179,6 +179,123 @@ static void stages_of_a_step(void **state)
     }
 }
 
+/* Three exchanges a step, with all neighbours, with all, and with some, and one sum. */
+static void exchanges_of_one_function(void **state)
+{
+    (void)state;
+    program p;
+    static const uint64_t with[] = {7, 7, 3};
+    begin(&p);
+    for (unsigned i = 0; i < 400; i++, p.steps++) {
+        does(&p, ALLREDUCE, 1, 20);
+        for (int k = 0; k < 3; k++) {
+            for (uint64_t n = 0; n < with[k]; n++)
+                does(&p, IRECV, n, 2);
+            for (uint64_t n = 0; n < with[k]; n++)
+                does(&p, SEND, n, 5);
+            for (uint64_t n = 0; n < with[k]; n++)
+                does(&p, WAIT, 10 + n + (k == 1 ? 20 : 0), 10);
+            p.ns += 300 * US;
+        }
+    }
+    expect_steps(&p, 80);
+}
+
+/* A sum for the thermostat in each step, and the same one more for the output of every 50th. */
+static void a_sum_for_output_too(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    neighbours(&p);
+    does(&p, ALLREDUCE, 1, 5);
+    unsigned next = 5;
+    for (unsigned i = 1; i <= 2000; i++, p.steps++) {
+        if (i % 5 == 0)
+            does(&p, ALLREDUCE, CHECK, 5);
+        if (i == next) {
+            neighbours(&p);
+            next += 5 * (1 + (unsigned)chance(&p, 3));
+        } else {
+            swaps(&p, FORWARD, 6);
+        }
+        p.ns += 1000 * US;
+        swaps(&p, REVERSE, 6);
+        does(&p, ALLREDUCE, 1, 5);
+        if (i % 50 == 0) {
+            does(&p, ALLREDUCE, 1, 5);
+            does(&p, ALLREDUCE, THERMO, 5);
+        }
+    }
+    expect_steps(&p, 160);
+}
+
+/* Many small parts a step, some of them in a loop: that one turns often before there are ten steps.
+ */
+static void many_parts_of_a_step(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    for (unsigned i = 0; i < 300; i++, p.steps++) {
+        for (uint64_t k = 0; k < 12; k++)
+            does(&p, 90, k, 20);
+        for (int part = 0; part < 11; part++)
+            for (uint64_t k = 0; k < 12; k++)
+                does(&p, 91, k, 10);
+        for (uint64_t k = 0; k < 6; k++)
+            does(&p, 92, k, 20);
+    }
+    assert_int_equal(pki_repeats_known(p.finder).number, 1); /* no other was believed before */
+    expect_steps(&p, 80);
+}
+
+/* Fifteen times the same function of a library a step, with others between: as training has it. */
+static void one_function_in_all_parts(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    for (unsigned i = 0; i < 300; i++, p.steps++)
+        for (const char *part = "ABAAAAACDAEAAEBAAAABAA"; *part; part++)
+            does(&p, (uint32_t)*part, 0, 50);
+    expect_steps(&p, 100);
+}
+
+/* 35 turns of an inner loop in each step, of which some do more. */
+static void as_many_as_one_would_write(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    for (unsigned i = 0; i < 150; i++, p.steps++) {
+        for (uint64_t k = 0; k < 28; k++)
+            does(&p, 90, k, 20);
+        for (int part = 0; part < 35; part++) {
+            for (uint64_t k = 0; k < 10; k++)
+                does(&p, 91, k, 10);
+            if (part % 3 == 1 && part < 20)
+                does(&p, 93, 0, 10);
+        }
+    }
+    expect_steps(&p, 80);
+}
+
+/* Two loops over cells in each step and a third, as long, in every 50th, beside other programs. */
+static void output_on_a_busy_machine(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    for (unsigned i = 0; i < 1000; i++, p.steps++) {
+        does(&p, 95, 0, 80 + (int64_t)(chance(&p, 5) == 0) * 4000);
+        if (i % 50 == 0)
+            does(&p, 95, 1, 80);
+        does(&p, 95, 2, 80 + (int64_t)(chance(&p, 5) == 0) * 4000);
+    }
+    expect_steps(&p, 600);
+}
+
 /* Ten messages a step, always, and the computation after them. */
 static void messages_in_a_row(void **state)
 {
@@ -334,6 +451,12 @@ int main(void)
         cmocka_unit_test(md_with_lists_and_output),
         cmocka_unit_test(iterations_that_vary),
         cmocka_unit_test(stages_of_a_step),
+        cmocka_unit_test(exchanges_of_one_function),
+        cmocka_unit_test(a_sum_for_output_too),
+        cmocka_unit_test(many_parts_of_a_step),
+        cmocka_unit_test(one_function_in_all_parts),
+        cmocka_unit_test(as_many_as_one_would_write),
+        cmocka_unit_test(output_on_a_busy_machine),
         cmocka_unit_test(messages_in_a_row),
         cmocka_unit_test(training),
         cmocka_unit_test(epochs),
