@@ -56,11 +56,10 @@ static void forget_rows(void)
 
 static struct {
     unsigned count;
-    pki_code all[FILES_MOST]; /* by address */
-    pki_code before[FILES_MOST];
     uint32_t numbers;
     bool known;
-    uint64_t looked, checked; /* ns */
+    uint64_t looked, checked;                     /* ns */
+    pki_code all[FILES_MOST], before[FILES_MOST]; /* by address; read as far as they were written */
 } x;
 
 /* ---- one file's image ---- */
@@ -276,7 +275,7 @@ void pki_code_round(void)
 void pki_code_forget(void)
 {
     if (x.known)
-        memset(&x, 0, sizeof x);
+        memset(&x, 0, offsetof(__typeof__(x), all));
     forget_rows();
 }
 

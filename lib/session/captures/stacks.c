@@ -85,11 +85,11 @@ static struct {
     uint64_t taken;                 /* any thread reads it */
     uint64_t before;                /* when the round before had taken records out of the rings */
     unsigned sample_count, place_count, file_count, outside_count;
-    sample samples[SAMPLES_MOST];
-    pki_place places[PLACES_MOST];
+    uint64_t inside_ns, outside_ns;
     file files[FILES_MOST];
     outside outside[OUTSIDE_MOST];
-    uint64_t inside_ns, outside_ns;
+    sample samples[SAMPLES_MOST]; /* these two are read as far as they were written */
+    pki_place places[PLACES_MOST];
 } x;
 
 /* ---- samples are taken ---- */
@@ -690,7 +690,7 @@ static uint64_t spent(void)
 static void clear(void)
 {
     if (x.period || x.count || x.taken)
-        memset(&x, 0, sizeof x);
+        memset(&x, 0, offsetof(__typeof__(x), samples));
     pki_code_forget();
 }
 
