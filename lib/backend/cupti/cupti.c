@@ -544,17 +544,14 @@ static void pki_cupti_switch_after_fork(void)
 #define SETTLE_NS 250000000u
 
 /* Under the drain lock. */
-static bool windowed, armed;
 static pki_cupti_counts counts;
 static uint64_t refused_before, finalised_for, given_for;
 static enum { SILENT, BEGUN, MEASURES, MEASURED } emitted;
 static bool described; /* by who asks */
 static uint64_t since; /* when it began to record, ns and one, and is not measured yet; 0: it is */
 
-static void forget(const pki_config *config, bool listed)
+static void forget(const pki_config *config)
 {
-    windowed = config->cupti_window;
-    armed = config->cupti_armed && listed;
     pki_cupti_events_want(config->cupti_sync_events);
     memset(&counts, 0, sizeof counts);
     refused_before = pki_cupti_buffers_refused();
@@ -578,7 +575,7 @@ extern const pki_backend pki_backend_cupti;
 static bool start(const pki_config *config)
 {
     bool listed = pki_backend_wanted(&pki_backend_cupti, config->backends);
-    forget(config, listed);
+    forget(config);
     pki_cupti_buffers_end(false);
     discard_buffers();
     return pki_cupti_switch_start(config, listed);
