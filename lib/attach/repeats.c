@@ -32,6 +32,7 @@ enum {
 #define LEAST_USUAL 0.75 /* of a loop's turns: with the commonest content */
 #define BY_CHANCE 0.7
 #define LONG INT64_C(10000000000) /* ns */
+#define LEAST_TIME 20000          /* of a step, ns: what polls turns faster */
 
 typedef struct symbol_set {
     uint64_t word[4];
@@ -633,6 +634,15 @@ static bool covers(const looks *l, const anchor *a, uint32_t n)
     return last - first >= LEAST_COVERED * n && n - last <= 4 * longest + FIRST_LOOK;
 }
 
+static double usual_turn(pki_repeats *r, const anchor *a)
+{
+    looks *l = &r->look;
+    const uint16_t *turn = l->positions + a->at;
+    for (uint32_t t = 0; t + 1 < a->turns; t++)
+        l->sorted[t] = (double)(r->when[turn[t + 1]] - r->when[turn[t]]);
+    return median(l->sorted, a->turns - 1);
+}
+
 /* From the inside to the outside: the last that is a loop of its own. */
 static bool choose(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *told)
 {
@@ -660,7 +670,7 @@ static bool choose(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *tol
     }
     if (inner)
         *to = *inner;
-    return inner;
+    return inner && usual_turn(r, inner) >= LEAST_TIME;
 }
 
 static bool find(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *told)

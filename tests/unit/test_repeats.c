@@ -431,6 +431,19 @@ static void chance_is_no_loop(void **state)
     }
 }
 
+/* A message each 2 us, and whether one has come: no step is so short. */
+static void polling_is_no_loop(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    for (unsigned k = 0; k < 20000; k++) {
+        does(&p, SEND, 0, 1);
+        does(&p, WAIT, 0, 1);
+    }
+    expect_none(&p);
+}
+
 static void a_line_of_different_ones_is_no_loop(void **state)
 {
     (void)state;
@@ -464,6 +477,7 @@ int main(void)
         cmocka_unit_test(another_loop_comes),
         cmocka_unit_test(any_order),
         cmocka_unit_test(chance_is_no_loop),
+        cmocka_unit_test(polling_is_no_loop),
         cmocka_unit_test(a_line_of_different_ones_is_no_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
