@@ -29,6 +29,7 @@ enum {
 #define LEAST_ALIKE 50    /* percent of turns */
 #define LEAST_COVERED 0.5 /* of the symbols */
 #define CONSTANT 0.9
+#define SURELY_REGULAR 0.97
 #define LEAST_USUAL 0.75 /* of a loop's turns: with the commonest content */
 #define BY_CHANCE 0.7
 #define LONG INT64_C(10000000000) /* ns */
@@ -44,9 +45,11 @@ typedef struct known_symbol {
     uint32_t number; /* + 1; 0: free */
 } known_symbol;
 
-/* A symbol that ends a turn: each time, or where something outside a body came since the last. */
+/* A symbol that ends a turn: each time, or where something outside a body came since the last, or
+ * where it comes right after a certain one. */
 typedef struct anchor {
     uint32_t symbol;
+    uint32_t after; /* + 1; 0: any */
     bool of_run;
     symbol_set body;
     uint32_t turns, at; /* its turns' positions: looks.positions[at...] */
@@ -86,6 +89,7 @@ struct pki_repeats {
     bool known, candidate_known;
     anchor loop, candidate;
     bool outside;           /* since the loop's anchor came last */
+    uint32_t last;          /* symbol + 1; 0: none */
     uint64_t idle, longest; /* symbols since the last turn; the most between two */
     pki_repeats_loop told;
     looks look;
@@ -233,14 +237,21 @@ static bool outside_body(const looks *l, uint32_t gap, const anchor *a)
     return gap >= CONTENTS || !a->of_run || !set_within(&l->contents[gap].set, &a->body);
 }
 
-static void add_anchor(looks *l, anchor a)
+static bool comes_after(const pki_repeats *r, uint32_t at, const anchor *a)
 {
+    return !a->after || (at > 0 && r->kept[at - 1] + 1u == a->after);
+}
+
+static void add_anchor(pki_repeats *r, anchor a)
+{
+    looks *l = &r->look;
     if (l->anchor_count == ANCHORS)
         return;
     a.at = l->position_count;
     a.turns = 0;
     for (uint32_t i = l->start[a.symbol]; i < l->start[a.symbol + 1]; i++)
-        if (outside_body(l, l->gap[l->order[i]], &a) && l->position_count < POSITIONS)
+        if (outside_body(l, l->gap[l->order[i]], &a) && comes_after(r, l->order[i], &a) &&
+            l->position_count < POSITIONS)
             l->positions[l->position_count++] = l->order[i], a.turns++;
     if (a.turns < l->least_turns)
         l->position_count = a.at;
@@ -263,12 +274,13 @@ static const content *commonest_outside(const looks *l, const anchor *a)
 
 /* The anchors of a symbol: each time that it comes, then the first of each run, where a run's body
  * is what gaps most often have; then the first of runs of runs. */
-static void anchors_of(looks *l, uint32_t symbol)
+static void anchors_of(pki_repeats *r, uint32_t symbol)
 {
+    looks *l = &r->look;
     anchor a = {.symbol = symbol};
     for (int depth = 0; depth < DEPTH; depth++) {
         uint32_t had = l->anchor_count;
-        add_anchor(l, a);
+        add_anchor(r, a);
         const content *next = l->anchor_count > had ? commonest_outside(l, &a) : NULL;
         if (!next)
             return;
@@ -287,16 +299,6 @@ static void most_turns_first(anchor *all, uint32_t count)
             all[to] = all[to - 1];
         all[to] = a;
     }
-}
-
-static void find_anchors(pki_repeats *r)
-{
-    looks *l = &r->look;
-    l->anchor_count = l->position_count = 0;
-    for (uint32_t s = 0; s < OTHER; s++)
-        if (l->start[s + 1] - l->start[s] >= l->least_turns)
-            anchors_of(l, s);
-    most_turns_first(l->anchors, l->anchor_count);
 }
 
 /* ---- loops in loops ---- */
@@ -367,6 +369,36 @@ static double regularity(pki_repeats *r, const anchor *a)
     return sum / all;
 }
 
+/* Where a symbol comes in several places of a turn, what it comes after tells these apart, unless
+ * that is by chance. */
+static void add_pairs(pki_repeats *r, uint32_t symbol)
+{
+    looks *l = &r->look;
+    uint32_t all = l->start[symbol + 1] - l->start[symbol];
+    for (uint32_t before = 0; before < OTHER && all >= 2 * l->least_turns; before++) {
+        uint32_t times = l->follows[before][symbol];
+        uint32_t had = l->anchor_count, used = l->position_count;
+        if (times >= l->least_turns && times * 2 <= all)
+            add_anchor(r, (anchor){.symbol = symbol, .after = before + 1});
+        if (l->anchor_count > had && regularity(r, &l->anchors[had]) < SURELY_REGULAR) {
+            l->anchor_count = had;
+            l->position_count = used;
+        }
+    }
+}
+
+static void find_anchors(pki_repeats *r)
+{
+    looks *l = &r->look;
+    l->anchor_count = l->position_count = 0;
+    for (uint32_t s = 0; s < OTHER; s++)
+        if (l->start[s + 1] - l->start[s] >= l->least_turns)
+            anchors_of(r, s);
+    for (uint32_t s = 0; s < OTHER; s++)
+        add_pairs(r, s);
+    most_turns_first(l->anchors, l->anchor_count);
+}
+
 /* The share of turns that have hardly anything in them: the anchor comes elsewhere, too. */
 static double fragments(looks *l, const anchor *a)
 {
@@ -386,7 +418,7 @@ static bool is_better(pki_repeats *r, const anchor *a, const anchor *than, doubl
 {
     looks *l = &r->look;
     if (a->turns + 1 >= than->turns && a->turns <= than->turns + 1)
-        return l->positions[a->at] < l->positions[than->at];
+        return !a->after && (than->after || l->positions[a->at] < l->positions[than->at]);
     if (a->turns * 2 <= than->turns)
         return false;
     double its = regularity(r, a), broken = fragments(l, than);
@@ -688,8 +720,10 @@ static bool find(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *told)
 
 static bool turns_at(pki_repeats *r, uint32_t symbol)
 {
+    uint32_t before = r->last;
     r->idle++;
-    if (symbol != r->loop.symbol) {
+    r->last = symbol + 1;
+    if (symbol != r->loop.symbol || (r->loop.after && before != r->loop.after)) {
         r->outside |= !set_has(&r->loop.body, symbol);
         return false;
     }
@@ -713,7 +747,7 @@ static void know(pki_repeats *r, uint32_t n, const anchor *loop, const pki_repea
     r->told.region = r->regions[loop->symbol];
     r->told.first_of_run = loop->of_run;
     r->known = r->outside = true;
-    r->idle = r->longest = 0;
+    r->idle = r->longest = r->last = 0;
     for (uint32_t i = 0; i < n; i++)
         turns_at(r, r->kept[i]);
     r->told.turns -= r->told.turns > 0; /* the first anchor begins the first turn */
@@ -726,7 +760,7 @@ static bool is_the_same(pki_repeats *r, anchor before, const anchor *found, uint
 {
     looks *l = &r->look;
     l->anchor_count = ANCHORS - 1;
-    add_anchor(l, before);
+    add_anchor(r, before);
     before = l->anchors[ANCHORS - 1];
     uint32_t slack = found->turns / 50 + 1;
     *more = before.turns > found->turns ? before.turns - found->turns : 0;

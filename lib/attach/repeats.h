@@ -3,7 +3,8 @@
  * A program's operations, ranges and kernels come as symbols, in their order. A loop is known by
  * its *anchor*: a symbol that comes once a turn. Where all symbols of a turn are in inner loops
  * (six exchanges with neighbours, and six back), none does; then the anchor is the first of a run:
- * a symbol that comes after something that is not in the body of its inner loop. So the number of
+ * a symbol that comes after something that is not in the body of its inner loop; or a symbol right
+ * after a certain other one, where it has several places in a turn. So the number of
  * turns of inner loops need not be constant, nor their order; steps may leave parts out or do
  * others in their place (neighbour lists every 20th step), and time plays no part in what is found.
  *

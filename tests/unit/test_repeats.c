@@ -262,6 +262,18 @@ static void one_function_in_all_parts(void **state)
     expect_steps(&p, 100);
 }
 
+/* Of one function for halos and one for sums, eleven and three times a step. */
+static void a_sum_right_after_another(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    for (unsigned i = 0; i < 500; i++, p.steps++)
+        for (const char *part = "ABCABCABCABCABCABCABCABCABCADBCADDBC"; *part; part++)
+            does(&p, (uint32_t)*part, 0, 20);
+    expect_steps(&p, 120);
+}
+
 /* 35 turns of an inner loop in each step, of which some do more. */
 static void as_many_as_one_would_write(void **state)
 {
@@ -468,6 +480,7 @@ int main(void)
         cmocka_unit_test(a_sum_for_output_too),
         cmocka_unit_test(many_parts_of_a_step),
         cmocka_unit_test(one_function_in_all_parts),
+        cmocka_unit_test(a_sum_right_after_another),
         cmocka_unit_test(as_many_as_one_would_write),
         cmocka_unit_test(output_on_a_busy_machine),
         cmocka_unit_test(messages_in_a_row),
