@@ -9,6 +9,7 @@
     sizes       no file is too long, and no function
 """
 
+import functools
 import hashlib
 import os
 import re
@@ -151,20 +152,20 @@ WELL = "build/format-well"
 UNFORMATTED = re.compile(r"^(.+):(\d+):\d+: (?:warning|error): code should be clang-formatted", re.MULTILINE)
 
 
+@functools.cache
 def clang_format():
-    """clang-format of that version, or None."""
+    """clang-format of that version, and what it says of itself; or None."""
     for name in (f"clang-format-{VERSION}", "clang-format"):
         said = shutil.which(name) and subprocess.run([name, "--version"], capture_output=True, text=True, check=True).stdout
         if said and f"version {VERSION}." in said:
-            return name
+            return name, said
     return None
 
 
 def sums(root, paths):
     """Of each path."""
-    version = subprocess.run([clang_format(), "--version"], capture_output=True, check=True).stdout
     with open(os.path.join(root, ".clang-format"), "rb") as file:
-        style = hashlib.sha256(version + file.read()).digest()
+        style = hashlib.sha256(clang_format()[1].encode() + file.read()).digest()
     found = {}
     for path in paths:
         with open(os.path.join(root, path), "rb") as file:
@@ -194,7 +195,7 @@ def formatted(root):
     found, well = sums(root, files(root, endings=ENDINGS)), remembered(root)
     paths, spots = [path for path in found if found[path] not in well], {}
     if paths:
-        done = subprocess.run([clang_format(), "--style=file", "--dry-run", *paths], cwd=root, capture_output=True,
+        done = subprocess.run([clang_format()[0], "--style=file", "--dry-run", *paths], cwd=root, capture_output=True,
                               text=True, check=True)
         for path, line in UNFORMATTED.findall(done.stderr):
             spots.setdefault(path, []).append(line)
