@@ -11,7 +11,7 @@
  * Of loops in loops the outermost that turns often enough is the step, unless it looks like what is
  * done every n-th step: output, checks, neighbour lists, an epoch. That is judged by structure (the
  * n-th step leaves out what others do), by constancy (always 10, always 100 turns) and by the share
- * of time that is in no inner turn.
+ * of time that is in no inner turn. What turns faster than each 20 us polls, and is no step.
  *
  * The same symbols give the same loop after as many of them: ranks that do the same agree without a
  * message. One thread at a time.

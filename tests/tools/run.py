@@ -325,9 +325,9 @@ class Listens(Run):
 
 
 class Functions(Run):
-    def calls(self, pattern, turns):
-        done = self.attached(FUNCTIONS, str(turns), options=["--functions", pattern])
-        self.assertEqual((done.returncode, done.stdout), (0, self.start(FUNCTIONS, str(turns)).stdout))
+    def calls(self, pattern, turns, *words):
+        done = self.attached(FUNCTIONS, str(turns), *words, options=["--functions", pattern])
+        self.assertEqual((done.returncode, done.stdout), (0, self.start(FUNCTIONS, str(turns), *words).stdout))
         return {region["name"]: region["time"]["count"] for region in self.report()["regions"]}, done.stderr
 
     def test_those_that_match(self):
@@ -339,9 +339,8 @@ class Functions(Run):
         self.assertEqual(list(self.calls("^_ZN4mesh4grid5relaxEi$", 10)[0].items()), [("mesh::grid::relax(int)", 11)])
 
     def test_they_make_steps(self):
-        self.calls("relax|check", 20000)
-        steps = self.report()["steps"]["count"]
-        self.assertGreater(steps, 19000)
+        self.calls("relax|check", 4000, "slow")
+        self.assertGreater(self.report()["steps"]["count"], 3400)
 
     def test_what_is_wrong(self):
         found, said = self.calls("nowhere", 10)

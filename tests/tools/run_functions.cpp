@@ -1,5 +1,6 @@
-// A program that was compiled with -finstrument-functions: run_functions TURNS. With OWN it has the
-// hooks itself.
+// A program that was compiled with -finstrument-functions: run_functions TURNS [slow].
+// With OWN it has the hooks itself.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -52,8 +53,11 @@ int main(int argc, char **argv)
     int turns = argc > 1 ? std::atoi(argv[1]) : 10, sum = 0;
     mesh::grid g{0}, other{0};
     std::thread beside([&other] { other.relax(1); });
-    for (int i = 0; i < turns; i++)
+    for (int i = 0; i < turns; i++) {
         sum += turn(g, i);
+        if (argc > 2) /* or it is no step: too short */
+            std::this_thread::sleep_for(std::chrono::microseconds(30));
+    }
     beside.join();
     std::printf("%d %d\n", sum, g.cells);
     return 0;
