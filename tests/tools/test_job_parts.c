@@ -52,6 +52,24 @@ static void for_some_steps(void **state)
     assert_named(&f, true);
 }
 
+/* Two blocks and a half of 125; and each block with a hiccup is one of hundreds, so somewhere two
+ * of them stand together. */
+static void for_few_blocks(void **state)
+{
+    static const uint64_t seeds[] = {49, 81, 82, 104, 109};
+    (void)state;
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        forge f = usual;
+        f.seed = seeds[i];
+        f.steps = 1000;
+        f.when = FORGE_STRETCH;
+        f.slow = 0.30;
+        f.length = 20;
+        job_score s = score_jobs(&f, 1);
+        assert_true(s.found == 1 && s.accused == 1 && s.since_near == 1);
+    }
+}
+
 static void now_and_then(void **state)
 {
     (void)state;
@@ -191,6 +209,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(since_a_step),
         cmocka_unit_test(for_some_steps),
+        cmocka_unit_test(for_few_blocks),
         cmocka_unit_test(now_and_then),
         cmocka_unit_test(more_and_more),
         cmocka_unit_test(once),

@@ -21,7 +21,7 @@
 #define OF_FEW 3.0     /* times what the rank in the middle has, where there are too few */
 #define SHORT_OF_FEW 5.0
 #define CROWDED 2.0 /* ...where they share processors */
-#define STOP_OF_MANY 20.0
+#define STOP_OF_MANY 30.0
 #define STOP_OF_FEW 15.0
 #define WARM_PART 10      /* what is over by a tenth of the run is warm-up */
 #define CLIPPED 8.0       /* deviations from a rank's middle, or... */
@@ -58,6 +58,7 @@ typedef struct looking {
     double *other; /* [rank * blocks + block]: ns of work that it alone has; NULL: nobody has */
     double scale;  /* of a block's noise, of the rank in the middle */
     double *found[LOOKS]; /* by rank; NAN: nothing */
+    double *middle;       /* the same, of its course */
     double beyond[LOOKS]; /* what chance does not reach */
     double *room;
     course c;
@@ -286,8 +287,10 @@ static void look(looking *l, size_t rank)
     course *c = &l->c;
     for (int k = 0; k < LOOKS; k++)
         l->found[k][rank] = NAN;
+    l->middle[rank] = NAN;
     if (!follow(l, rank))
         return;
+    l->middle[rank] = c->middle;
     double most = 0;
     for (size_t i = 0; i < c->count; i++)
         most = PKI_MAX(most, c->excess[i]);
@@ -308,7 +311,8 @@ static double beyond_by(const double *sorted, size_t count, double low, double h
     return from + scale * (log((double)count * LOOKS / PKI_JOB_SPELL_LEVEL) - at);
 }
 
-/* Tails that are heavier than in the middle show further up. */
+/* Tails that are heavier than in the middle show further up: not of short stretches, for whose
+ * tails there are too few ranks, but as many blocks as is_chance needs. */
 static double beyond(const double *sorted, size_t count)
 {
     double middle = beyond_by(sorted, count, 0.25, 0.75);
@@ -317,7 +321,7 @@ static double beyond(const double *sorted, size_t count)
 
 /* Of single steps, which are of two sorts, with and without a hiccup: many times what the rank has
  * that comes next to those that may have been stopped. Were tails as heavy as those of Pareto's
- * distribution with an index of 2, chance would do so in one of 130 jobs. */
+ * distribution with an index of 2, chance would do so in one of 300 jobs. */
 static double beyond_stops(const double *sorted, size_t count)
 {
     return count < SPELL_RANKS ? STOP_OF_FEW * pki_samples_median(sorted, count)
@@ -341,7 +345,7 @@ static double find_beyond(looking *l, int which)
     double middle = pki_samples_median(l->room, count), crowded = l->field->shared ? CROWDED : 1;
     if (count < SPELL_RANKS)
         return crowded * (heavy ? SHORT_OF_FEW * exp(middle) : OF_FEW * middle);
-    return heavy ? exp(beyond(l->room, count)) : beyond(l->room, count);
+    return heavy ? exp(beyond_by(l->room, count, 0.25, 0.75)) : beyond(l->room, count);
 }
 
 static void find_scale(looking *l)
@@ -488,6 +492,34 @@ static bool judge_arc(looking *l, const arc *a, pki_job_spell *out)
     return is_worth_while(l, worth);
 }
 
+/* The share of the other ranks' blocks that are so much beyond their ranks' middles, and how many
+ * blocks all ranks have. */
+static double share_beyond(const looking *l, double beyond, double *all)
+{
+    const pki_job_field *f = l->field;
+    double count = 1, more = 1;
+    for (size_t r = 0; r < f->units; r++)
+        for (size_t k = 0; r != l->c.rank && !isnan(l->middle[r]) && k < f->counts[r]; k++) {
+            more += f->late[PKI_JOB_IN_THE_MIDDLE][r * f->blocks + k] - l->middle[r] > beyond;
+            count++;
+        }
+    *all = count + (double)l->c.count;
+    return more / count;
+}
+
+/* Could a few blocks with a hiccup each have come to stand together? By how many there are in the
+ * other ranks: the expected number of such places in all of them (Bonferroni's bound). */
+static bool is_chance(const looking *l, const arc *a, const pki_job_spell *of)
+{
+    const course *c = &l->c;
+    double half = (of->by - of->rest) / 2, all, length = (double)(a->end - a->begin), hits = 0;
+    double share = share_beyond(l, half, &all);
+    for (size_t i = a->begin; i < a->end; i++)
+        hits += c->late[i] - of->rest > half;
+    double ways = exp(lgamma(length + 1) - lgamma(hits + 1) - lgamma(length - hits + 1));
+    return all * ways * pow(share, hits) > PKI_JOB_SPELL_LEVEL / LOOKS;
+}
+
 static bool find_stretch(looking *l, pki_job_spell *out)
 {
     course *c = &l->c;
@@ -495,7 +527,7 @@ static bool find_stretch(looking *l, pki_job_spell *out)
     bool is_short = l->found[SHORT_STRETCH][c->rank] > l->beyond[SHORT_STRETCH];
     arc a = is_long ? best_arc(l, c, is_short ? SHORT_ARC : LONG_ARC, c->count)
                     : best_arc(l, c, SHORT_ARC, LONG_ARC - 1);
-    return (is_long || is_short) && judge_arc(l, &a, out);
+    return (is_long || is_short) && judge_arc(l, &a, out) && !is_chance(l, &a, out);
 }
 
 /* Steps between the blocks in which it is late, if they are regular; else 0. */
@@ -602,7 +634,8 @@ static bool make_room(looking *l)
     c->smooth = pki_array_zeroed(blocks, sizeof *c->smooth);
     c->excess = pki_array_zeroed(blocks, sizeof *c->excess);
     l->room = pki_array_zeroed(PKI_MAX(blocks + 1, units), sizeof *l->room);
-    bool done = c->at && c->late && c->clipped && c->smooth && c->excess && l->room;
+    l->middle = pki_array_zeroed(units, sizeof *l->middle);
+    bool done = l->middle && c->at && c->late && c->clipped && c->smooth && c->excess && l->room;
     for (int k = 0; k < LOOKS; k++) {
         l->found[k] = pki_array_zeroed(units, sizeof **l->found);
         done = done && l->found[k];
@@ -614,6 +647,7 @@ static void give_back(looking *l)
 {
     for (int k = 0; k < LOOKS; k++)
         free(l->found[k]);
+    free(l->middle);
     free(l->c.at);
     free(l->c.late);
     free(l->c.clipped);

@@ -102,9 +102,10 @@ pki_job_judgement pki_job_field_judge(const pki_job_field *f, pki_job_look look,
  * extremes, whose place and scale the quartiles over the ranks tell (Gumbel's; of figures of few
  * blocks of their logarithms, Frechet's), so up to a quarter of the ranks may be late. And a
  * stretch counts only if the rank's own noise, with its dependence, does not explain it: Student's
- * t at a level divided by all arcs of all ranks. With fewer than SPELL_RANKS ranks there is no such
- * distribution; there it has to be twice what the rank in the middle has. PKI_JOB_SPELL_LEVEL is
- * the probability of a false one, over all ranks and looks. */
+ * t at a level divided by all arcs of all ranks. Nor may it be a few blocks with a hiccup each that
+ * came to stand together, by the share of such blocks in the other ranks. With fewer than
+ * SPELL_RANKS ranks there is no such distribution; there it has to be twice what the rank in the
+ * middle has. PKI_JOB_SPELL_LEVEL is the probability of a false one, over all ranks and looks. */
 
 #define PKI_JOB_SPELL_LEVEL 0.01
 #define PKI_JOB_SPELL_WORTH 0.001 /* of the rank's steps */
