@@ -16,7 +16,6 @@
 #include <pk/region.h>
 
 #include <dlfcn.h>
-#include <link.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,9 +78,8 @@ static void find_gcc(const char *meets, const void *code, function found[GCC_FUN
 {
     const char *const names[] = {meets, "GOMP_barrier", "GOMP_loop_end", "GOMP_sections_end"};
     Dl_info info;
-    struct link_map *of = NULL;
-    bool known = dladdr1(code, &info, (void **)&of, RTLD_DL_LINKMAP) && of && of->l_name[0];
-    void *file = known ? dlopen(of->l_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    bool known = dladdr(code, &info) && info.dli_fname;
+    void *file = known ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
     for (int i = 0; i < GCC_FUNCTIONS; i++) {
         void *symbol = file ? dlsym(file, names[i]) : NULL;
         if (!symbol)

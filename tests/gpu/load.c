@@ -178,14 +178,15 @@ int test_verdicts(int argc, char **argv)
     free(text);
     text = report_of(long_kernels, (unsigned)gpu_seconds(50, 20));
     launches = gpu_has_verdict(text, "launch-bound"), busy = gpu_has_verdict(text, "gpu-bound");
-    double usual = gpu_number(text, "gpus", "per_step", "busy", "p50", NULL);
+    double mean = gpu_number(text, "gpus", "per_step", "busy", "mean", NULL);
     gpu_figure("verdicts.long", "gpu-bound: %s; launch-bound: %s; busy %.3f ms a step of %.3f",
-               busy ? "said" : "not said", launches ? "said" : "not said", usual / 1e6,
+               busy ? "said" : "not said", launches ? "said" : "not said", mean / 1e6,
                LONG_STEP * LONG_NS / 1e6);
     gpu_bar(busy, "kernels of %u ns in a row", LONG_NS); /* other programs may be told of instead */
     gpu_check(!launches, "kernels of %u ns in a row", LONG_NS);
-    gpu_check(fabs(usual - LONG_STEP * LONG_NS) < 0.1 * LONG_STEP * LONG_NS, "busy %.0f ns a step",
-              usual);
+    /* Of 20 steps the last one's kernels run behind it; where a step ends is the host's affair. */
+    gpu_check(fabs(mean - LONG_STEP * LONG_NS) < 0.1 * LONG_STEP * LONG_NS, "busy %.0f ns a step",
+              mean);
     free(text);
     return gpu_result();
 }
