@@ -110,6 +110,7 @@ typedef struct job {
     named *threads;
     size_t thread_count, thread_room;
     bool measured;
+    uint64_t measured_from; /* ns; if it is */
     pki_open_spans spans;
 } job;
 
@@ -236,8 +237,8 @@ static void note_measured(pki_history_range *range, uint64_t ns, bool on)
         last->until = PKI_MIN(last->until, ns);
 }
 
-/* Each chunk says again that it is on, perhaps from a later moment on; that it is off may be said
- * again of an earlier one. */
+/* Each chunk says again that it is on, perhaps from a later moment on, which may lie behind all of
+ * this; that it is off may be said again of an earlier one. */
 static bool put_measures(job *j, const pki_piece *piece)
 {
     char event[PKI_EVENT_BYTES];
@@ -246,13 +247,19 @@ static bool put_measures(job *j, const pki_piece *piece)
     if (piece->bytes < sizeof *piece + sizeof ns)
         return true;
     memcpy(&ns, piece + 1, sizeof ns);
-    if (ns > j->until_ns)
+    bool behind = ns > j->until_ns;
+    bool later = on && j->measured && ns > j->measured_from && ns < UINT64_MAX;
+    if (on && behind &&
+        !later) /* UINT64_MAX: nothing had come by then, which says nothing of later */
         return true;
     note_measured(&j->range, ns, on);
-    if (on == j->measured)
+    if (on == j->measured && !later)
         return true;
     j->measured = on;
-    ns = PKI_MAX(ns, j->from_ns);
+    j->measured_from = ns;
+    if (!on && behind)
+        return true;
+    ns = PKI_MIN(PKI_MAX(ns, j->from_ns), j->until_ns);
     return emit(j, event, pki_chrome_measures(event, j->chrome->pid, ns, on));
 }
 

@@ -435,6 +435,22 @@ static void any_depth_length_streams_and_threads(void **state)
     }
 }
 
+/* A host so far ahead that what it had launched before CUPTI was on runs beyond the captured step:
+ * when that was over is known only behind the capture. */
+static void queued_beyond_what_is_captured(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        expect_all_of(&(plan){.steps = 9,
+                              .kernels = 2,
+                              .streams = 1,
+                              .ahead = 10,
+                              .threads = 2,
+                              .ns = 542 * US,
+                              .other = NOBODY,
+                              .captured = ARMED});
+}
+
 /* What runs yet as the session ends has no times, and is said to be missing. */
 static void what_still_runs_at_the_end(void **state)
 {
@@ -489,6 +505,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(always_five_ahead, reset_fake, stop_and_leave),
         cmocka_unit_test_setup_teardown(any_depth_length_streams_and_threads, reset_fake,
                                         stop_and_leave),
+        cmocka_unit_test_setup_teardown(queued_beyond_what_is_captured, reset_fake, stop_and_leave),
         cmocka_unit_test_setup_teardown(graphs_as_wholes, reset_fake, stop_and_leave),
         cmocka_unit_test_setup_teardown(what_still_runs_at_the_end, reset_fake, stop_and_leave),
     };
