@@ -16,6 +16,7 @@
 #include <pk/region.h>
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ typedef struct place {
     int ready;
 } place;
 
-static place places[PLACES];
+static place places[PLACES], waits[PLACES]; /* waits: outside of teams, without names */
 
 /* Whom the code would call if it were not us: its libraries may have a runtime of their own, which
  * nobody else sees. A thread of the team must not look for it: the one that met it may be in a
@@ -78,6 +79,7 @@ static void find_gcc(const char *meets, const void *code, function found[GCC_FUN
 {
     const char *const names[] = {meets, "GOMP_barrier", "GOMP_loop_end", "GOMP_sections_end"};
     Dl_info info;
+    int before = errno;
     bool known = dladdr(code, &info) && info.dli_fname;
     void *file = known ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
     for (int i = 0; i < GCC_FUNCTIONS; i++) {
@@ -88,6 +90,7 @@ static void find_gcc(const char *meets, const void *code, function found[GCC_FUN
     }
     if (file)
         dlclose(file);
+    errno = before;
 }
 
 static void name_team(place *p)
@@ -103,11 +106,11 @@ static void name_team(place *p)
 }
 
 /* meets: the function of GCC's that is called there, or NULL. NULL: the table is full. */
-static place *place_of(const void *code, const char *meets)
+static place *place_of(place table[PLACES], const void *code, const char *meets)
 {
     uintptr_t hash = (uintptr_t)code * (uintptr_t)0x9E3779B97F4A7C15u >> 20;
     for (size_t i = 0; i < PLACES; i++) {
-        place *p = &places[(hash + i) % PLACES];
+        place *p = &table[(hash + i) % PLACES];
         const void *none = NULL;
         if (__atomic_load_n(&p->code, __ATOMIC_RELAXED) != code &&
             !__atomic_compare_exchange_n(&p->code, &none, code, false, __ATOMIC_RELAXED,
@@ -117,7 +120,8 @@ static place *place_of(const void *code, const char *meets)
         if (!none && !__atomic_load_n(&p->ready, __ATOMIC_ACQUIRE)) {
             if (meets)
                 find_gcc(meets, code, p->gcc);
-            name_team(p);
+            if (table == places)
+                name_team(p);
             __atomic_store_n(&p->ready, 1, __ATOMIC_RELEASE); /* pairs with the acquire below */
         }
         while (!__atomic_load_n(&p->ready, __ATOMIC_ACQUIRE))
@@ -185,7 +189,7 @@ static void parallel_begin(data *task, const void *frame, data *parallel, unsign
                            int flags, const void *code)
 {
     (void)task, (void)frame, (void)threads, (void)flags;
-    parallel->pointer = team_begins(code ? place_of(code, NULL) : NULL, code);
+    parallel->pointer = team_begins(code ? place_of(places, code, NULL) : NULL, code);
 }
 
 static void parallel_end(data *parallel, data *task, int flags, const void *code)
@@ -281,7 +285,7 @@ typedef struct parallel {
 } parallel;
 
 static _Thread_local const parallel *within;
-static bool ompt_tells; /* a runtime that has both */
+static bool ompt_tells; /* a runtime that has both; any thread reads it */
 
 static void member(void *given)
 {
@@ -302,10 +306,13 @@ static void member(void *given)
 
 static bool tells_gcc(void)
 {
-    static int listens = -1;
-    if (listens < 0)
-        listens = pki_attach_listens("ompt");
-    return listens && !ompt_tells;
+    static int listens = -1; /* each finds the same */
+    int known = __atomic_load_n(&listens, __ATOMIC_RELAXED);
+    if (known < 0) {
+        known = pki_attach_listens("ompt");
+        __atomic_store_n(&listens, known, __ATOMIC_RELAXED);
+    }
+    return known && !__atomic_load_n(&ompt_tells, __ATOMIC_RELAXED);
 }
 
 /* The functions' parameters are numbers and addresses: words, which pass as they came. */
@@ -317,7 +324,7 @@ static word meet(const char *name, const void *code, parallel p, const word *w)
 {
     function found[GCC_FUNCTIONS];
     meeting real;
-    place *at = place_of(code, name);
+    place *at = place_of(places, code, name);
     if (!at)
         find_gcc(name, code, found);
     p.gcc = at ? at->gcc : found;
@@ -360,10 +367,12 @@ MEETS(GOMP_parallel_loop_maybe_nonmonotonic_runtime)
 static void wait_in(int which, const void *code)
 {
     const parallel *p = within;
+    const place *at = p ? NULL : place_of(waits, code, "GOMP_parallel");
     function found[GCC_FUNCTIONS];
-    if (!p)
+    const function *gcc = p ? p->gcc : at ? at->gcc : found;
+    if (gcc == found)
         find_gcc("GOMP_parallel", code, found);
-    function real = p ? p->gcc[which] : found[which];
+    function real = gcc[which];
     if (p && p->of)
         pk_region_begin(&barrier);
     if (real)
@@ -393,7 +402,7 @@ static int begin(look_up find, int device, data *ours)
     if (!found)
         return 0;
     memcpy(&set, &found, sizeof set);
-    ompt_tells = true;
+    __atomic_store_n(&ompt_tells, true, __ATOMIC_RELAXED);
     set(PARALLEL_BEGIN, (function)parallel_begin);
     set(PARALLEL_END, (function)parallel_end);
     set(IMPLICIT_TASK, (function)implicit_task);
