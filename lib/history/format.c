@@ -238,7 +238,8 @@ static void note_measured(pki_history_range *range, uint64_t ns, bool on)
 }
 
 /* Each chunk says again that it is on, perhaps from a later moment on, which may lie behind all of
- * this; that it is off may be said again of an earlier one. */
+ * this (UINT64_MAX: nothing had come by then, which says nothing of what came later); that it is
+ * off may be said again of an earlier one. */
 static bool put_measures(job *j, const pki_piece *piece)
 {
     char event[PKI_EVENT_BYTES];
@@ -249,8 +250,7 @@ static bool put_measures(job *j, const pki_piece *piece)
     memcpy(&ns, piece + 1, sizeof ns);
     bool behind = ns > j->until_ns;
     bool later = on && j->measured && ns > j->measured_from && ns < UINT64_MAX;
-    if (on && behind &&
-        !later) /* UINT64_MAX: nothing had come by then, which says nothing of later */
+    if (on && behind && !later)
         return true;
     note_measured(&j->range, ns, on);
     if (on == j->measured && !later)

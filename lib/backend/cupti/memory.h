@@ -18,8 +18,7 @@ void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_Ca
                                const void *data);
 
 /* Asks for callbacks of all calls that launch, wait or ask whether something is done; or for none
- * any more, where the subscription stays. The number
- * of those that were refused. */
+ * any more, where the subscription stays. The number of those that were refused. */
 unsigned pki_cupti_attribute(CUpti_SubscriberHandle subscriber, bool on);
 void pki_cupti_attribute_off(void);
 
@@ -27,9 +26,9 @@ void pki_cupti_attribute_off(void);
  * nothing. */
 unsigned pki_cupti_attribute_memory(CUpti_SubscriberHandle subscriber, bool on);
 
-/* Launches of all threads while callbacks were on, which is while records are made, counted from 1.
- * Those that end before it is off leave one, and the latest of which that is known, since its
- * thread has called something after it. */
+/* Launches of all threads while all kinds are recorded, counted from 1. One that ends before that
+ * is switched off leaves a record. recorded: the latest of which it is known that it has ended so,
+ * since its thread has called something after it. */
 typedef struct pki_cupti_launched {
     uint64_t begun, recorded;
 } pki_cupti_launched;

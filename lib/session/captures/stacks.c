@@ -21,7 +21,7 @@
 
 /*
  *     a history is kept     99 times a second of a processor's time: the thread that makes steps,
- *                           until there is one the first, if it records
+ *                           and the process's first one if it records before there are any
  *     samples=N             N times: all threads that record, up to eight; they are in a trace, too
  *     a step is late        a thousand times: its thread (looks.c)
  *

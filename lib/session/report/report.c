@@ -110,6 +110,7 @@ static void sample_threads(uint64_t elapsed)
     }
     x.count = count;
     memcpy(x.threads, now, count * sizeof *now);
+    x.interval = INTERVAL * (1 + found / THREADS_EACH);
     if (!elapsed)
         return;
     x.sum.threads = found;
@@ -159,7 +160,6 @@ void pki_cpu_side_poll(uint32_t stepper, bool now)
         sample_clock();
     x.sum.looks += elapsed > 0;
     x.observed += elapsed;
-    x.interval = INTERVAL * (1 + x.sum.threads / THREADS_EACH);
     x.last = ns;
 }
 
