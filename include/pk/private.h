@@ -45,9 +45,18 @@ PK_API void pk_exit_(void);
 /* NULL: there is no region of that number. */
 PK_API const char *pk_region_name_(uint32_t id);
 
+/* As the report has it. */
+struct pk_comm;
+PK_API const char *pk_comm_name_(const struct pk_comm *comm);
+
 /* What libpk_attach took for steps, for the report: turns of a loop, of those the first that were
- * over before it was known, how many percent were alike, and what each begins with. */
-PK_API void pk_steps_found_(uint64_t turns, uint64_t before, uint32_t alike, const char *by);
+ * over before it was known, how many percent were alike, what each begins with, and what `pk run
+ * --step` takes for the same ("": it has no words for it). */
+PK_API void pk_steps_found_(uint64_t turns, uint64_t before, uint32_t alike, const char *by,
+                            const char *step);
+
+/* The number of the first step, while there is none yet. */
+PK_API void pk_step_number_(uint64_t number);
 
 /* Hears of ranges that others tell through NVTX, before each begins, on its thread. NULL: nobody.
  */
@@ -175,7 +184,15 @@ PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options
 }
 PK_API void pk_say_(int32_t rank, const char *sentence) {}
 PK_API void pk_exit_(void) {}
-PK_API void pk_steps_found_(uint64_t turns, uint64_t before, uint32_t alike, const char *by) {}
+PK_API void pk_steps_found_(uint64_t turns, uint64_t before, uint32_t alike, const char *by,
+                            const char *step)
+{
+}
+PK_API void pk_step_number_(uint64_t number) {}
+PK_API const char *pk_comm_name_(const struct pk_comm *comm)
+{
+    return "";
+}
 PK_API const char *pk_region_name_(uint32_t id)
 {
     return NULL;

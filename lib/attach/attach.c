@@ -9,13 +9,15 @@
 #include "attach/attach.h"
 
 #include <pk/private.h>
-#include <pk/region.h>
 #include <pk/session.h>
-#include <pk/step.h>
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,10 +25,9 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "attach/repeats.h"
 
 extern char **environ;
 
@@ -220,121 +221,9 @@ static void begin(void)
     pk_say_(-1, line);
 }
 
-/* ---- steps: what repeats on the main thread, or what the user says ---- */
-
-static _Thread_local bool is_main; /* and steps are looked for */
-static pki_repeats *repeats;
-static char step_name[256]; /* "": from what repeats */
-static unsigned long step_every = 1, step_seen;
-static uint32_t loop; /* in whose steps we are */
-
-static bool is_step(const pk_region *region, const void *site)
-{
-    struct timespec now = {0, 0};
-    if (*step_name)
-        return region->name && strcmp(region->name, step_name) == 0 &&
-               step_seen++ % step_every == 0;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return pki_repeats_feed(repeats, region->id, (uint64_t)(uintptr_t)site,
-                            (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
-}
-
-/* The region is about to begin. The first step of a loop begins where the loop is seen. */
-static void heard(const pk_region *region, const void *site)
-{
-    if (!is_main || !PK_ON_) /* a child of fork is off */
-        return;
-    is_main = false; /* a handler may come by */
-    if (is_step(region, site)) {
-        uint32_t number = *step_name ? 1 : pki_repeats_known(repeats).number;
-        if (number == loop)
-            pk_step(0);
-        else
-            pk_step_begin();
-        loop = number;
-    }
-    is_main = true;
-}
-
-/* "none", NAME, or NAME:N, each Nth of them. */
-static void steps_begin(void)
-{
-    const char *wish = pki_attach.step ? pki_attach.step : "";
-    const char *colon = strrchr(wish, ':');
-    char *end = NULL;
-    unsigned long every = colon ? strtoul(colon + 1, &end, 10) : 0;
-    bool counted = every > 0 && end > colon + 1 && !*end;
-    if (strcmp(wish, "none") == 0)
-        return;
-    step_every = counted ? every : 1;
-    snprintf(step_name, sizeof step_name, "%.*s", counted ? (int)(colon - wish) : 255, wish);
-    repeats = *wish ? NULL : pki_repeats_new();
-    is_main = repeats || *step_name;
-    pk_nvtx_heard_(is_main ? heard : NULL);
-}
-
-void pki_attach_begin(pk_region *region, const void *site)
-{
-    heard(region, site);
-    pk_region_begin(region);
-}
-
-/* What was found, in words. "": nothing. */
-static char found_steps[400];
-
-/* Names are interned, and a region of either kind may be it. */
-static const char *name_of_region(uint32_t id)
-{
-    const char *name = pk_region_name_(id);
-    return name ? name : "?";
-}
-
-static void steps_end(void)
-{
-    pki_repeats_loop told = {0};
-    char name[200];
-    if (repeats && is_main)
-        told = pki_repeats_told(repeats);
-    if (!told.number)
-        return;
-    snprintf(name, sizeof name, "%s%.120s%s", told.first_of_run ? "the first " : "",
-             name_of_region(told.region), told.first_of_run ? " of several" : "");
-    pk_steps_found_(told.turns, told.before, told.alike, name);
-    snprintf(found_steps, sizeof found_steps, "; %llu steps found, each with %s",
-             (unsigned long long)told.turns, name);
-}
-
-/* libpk_mpi calls it at each function of MPI; *region is kept for it. */
-PK_API void pk_attach_event_(pk_region **region, const char *name, const void *site);
-
-void pk_attach_event_(pk_region **region, const char *name, const void *site)
-{
-    if (!is_main)
-        return;
-    if (!*region)
-        *region = pk_region_named_of(PK_COMM, name);
-    heard(*region, site);
-}
-
 /* ---- its end ---- */
 
-static void say_where(void)
-{
-    const char *folder = pki_attach.folder;
-    char line[1500], report[4200];
-    snprintf(report, sizeof report, "%.4000s/0.report.json", folder);
-    if (secure_getenv("PK_REPORT_PATH"))
-        snprintf(line, sizeof line, "recorded in %.500s", folder);
-    else if (access(report, R_OK) != 0)
-        snprintf(line, sizeof line, "the report could not be written to %.500s", folder);
-    else if (pki_attach.size && atol(pki_attach.size) > 1)
-        snprintf(line, sizeof line, "recorded in %.500s: `pk job %.500s` shows it%s", folder,
-                 folder, found_steps);
-    else
-        snprintf(line, sizeof line, "recorded in %.500s: `pk report %.520s` shows it%s", folder,
-                 report, found_steps);
-    pk_say_(0, line);
-}
+static const char *found_steps = ""; /* in words */
 
 /* Of a job its rank 0, and of a tree of processes the first. */
 static bool speaks(void)
@@ -342,20 +231,155 @@ static bool speaks(void)
     return !pki_attach.quiet && is_first() && !(pki_attach.rank && atol(pki_attach.rank));
 }
 
-static void end_session(bool process)
+static long ranks(void)
+{
+    long size = pki_attach.size ? atol(pki_attach.size) : 1;
+    return size > 1 ? size : 1;
+}
+
+static void say_where(bool reported)
+{
+    const char *folder = pki_attach.folder;
+    char line[1500];
+    if (secure_getenv("PK_REPORT_PATH"))
+        snprintf(line, sizeof line, "recorded in %.500s", folder);
+    else if (!reported)
+        snprintf(line, sizeof line, "the report could not be written to %.500s", folder);
+    else
+        snprintf(line, sizeof line, "recorded in %.500s: `pk %s %.500s%s` shows it%s", folder,
+                 ranks() > 1 ? "job" : "report", folder, ranks() > 1 ? "" : "/0.report.json",
+                 found_steps);
+    pk_say_(0, line);
+}
+
+/* ---- the first screen of what was recorded ---- */
+
+#define SCREEN 24       /* lines */
+#define PATIENCE 2000   /* ms, for other ranks' reports */
+#define AS_LONG_AS 5000 /* ms, for `pk` */
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+static bool is_reported(long rank)
+{
+    char report[4200];
+    snprintf(report, sizeof report, "%.4000s/%ld.report.json", pki_attach.folder, rank);
+    return access(report, R_OK) == 0;
+}
+
+/* Other ranks end at about the same time. */
+static void wait_for_reports(void)
+{
+    long waited = 0;
+    for (long rank = 0; rank < ranks(); rank++)
+        for (; waited < PATIENCE && !is_reported(rank); waited += 5)
+            pause_ms(5);
+}
+
+/* `pk job FOLDER`, or `pk report FILE`, with its output in *out. 0: it cannot be started. */
+static pid_t start_pk(int *out)
+{
+    char path[4200], name[] = "pk", job[] = "job", report[] = "report";
+    char *words[] = {name, ranks() > 1 ? job : report, path, NULL};
+    posix_spawn_file_actions_t files;
+    int ends[2];
+    pid_t child = 0;
+    snprintf(path, sizeof path, ranks() > 1 ? "%.4000s" : "%.4000s/0.report.json",
+             pki_attach.folder);
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return 0;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, ends[1], 1);
+    posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+    if (posix_spawn(&child, pki_attach.command, &files, NULL, words, environ) != 0)
+        child = 0;
+    posix_spawn_file_actions_destroy(&files);
+    close(ends[1]);
+    *out = ends[0];
+    if (!child)
+        close(ends[0]);
+    return child;
+}
+
+static size_t read_all(int from, char *to, size_t room)
+{
+    struct pollfd ready = {.fd = from, .events = POLLIN};
+    size_t n = 0;
+    while (n < room && poll(&ready, 1, AS_LONG_AS) > 0) {
+        ssize_t more = read(from, to + n, room - n);
+        if (more <= 0)
+            break;
+        n += (size_t)more;
+    }
+    return n;
+}
+
+/* So many lines at most, and of those up to the last empty one where there is more. */
+static size_t first_screen(const char *text, size_t size)
+{
+    size_t end = 0, part = 0;
+    for (int lines = 0; lines < SCREEN; lines++) {
+        const char *next = memchr(text + end, '\n', size - end);
+        if (!next)
+            return end;
+        if (next == text + end && lines > 0)
+            part = end;
+        end = (size_t)(next - text) + 1;
+    }
+    return end < size && part ? part : end;
+}
+
+/* The program's handlers have not to hear of a child, or a closed stream, that is none of theirs.
+ */
+static void show_screen(void)
+{
+    static char text[16384];
+    struct sigaction usual = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN},
+                     child_before, pipe_before;
+    int out;
+    wait_for_reports();
+    sigaction(SIGCHLD, &usual, &child_before);
+    sigaction(SIGPIPE, &ignored, &pipe_before);
+    pid_t child = start_pk(&out);
+    if (child) {
+        size_t size = first_screen(text, read_all(out, text, sizeof text));
+        close(out);
+        kill(child, SIGKILL); /* it has said enough, or nothing in all that time */
+        waitpid(child, NULL, 0);
+        for (size_t at = 0; at < size;) {
+            ssize_t n = write(2, text + at, size - at);
+            if (n <= 0)
+                break;
+            at += (size_t)n;
+        }
+    }
+    sigaction(SIGCHLD, &child_before, NULL);
+    sigaction(SIGPIPE, &pipe_before, NULL);
+}
+
+/* process: it ends, and does not become another program. whole: by exit(), so there is time. */
+static void end_session(bool process, bool whole)
 {
     static bool ended;
     if (!is_here() || __atomic_exchange_n(&ended, true, __ATOMIC_RELAXED))
         return;
-    steps_end();
+    found_steps = pki_attach_steps_end();
     pk_exit_();
-    if (process && speaks())
-        say_where();
+    if (!process || !speaks())
+        return;
+    bool reported = is_reported(0), own = !secure_getenv("PK_REPORT_PATH");
+    if (whole && reported && own && !pki_attach.children)
+        show_screen();
+    say_where(reported);
 }
 
 static void at_exit(void)
 {
-    end_session(true);
+    end_session(true, true);
 }
 
 /* libpk_mpi calls it in MPI_Abort, behind which no exit() comes by. */
@@ -363,7 +387,7 @@ PK_API void pk_attach_end_(void);
 
 void pk_attach_end_(void)
 {
-    end_session(true);
+    end_session(true, false);
 }
 
 /* ---- variables by which libraries find who listens ---- */
@@ -403,7 +427,7 @@ static void answer(const char *name, const char *value)
 
 PK_API void _exit(int status)
 {
-    end_session(true);
+    end_session(true, false);
     for (;;)
         syscall(SYS_exit_group, status);
 }
@@ -485,7 +509,7 @@ static int follow(const char *path, char *const arguments[], char *const environ
     to[1] = run;
     to[2] = end;
     memcpy(to + 3, arguments, (words + 1) * sizeof *to);
-    end_session(false);
+    end_session(false, false);
     return (int)syscall(SYS_execve, pki_attach.command, to, with);
 }
 
@@ -579,7 +603,6 @@ static void load(void)
         restore_environment();
     find_files(self, perfkit);
     answer_listeners(self, perfkit);
-    steps_begin();
     begin();
     if (here)
         atexit(at_exit);

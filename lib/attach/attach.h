@@ -2,11 +2,12 @@
  * perfkit: what its files share.
  *
  *     attach.c   the session: begun as the library is loaded, ended at exit
+ *     steps.c    steps by the user's word, or...
  *     functions.c  functions of the program: their names; calls of those that have hooks
  *     itt.c      whom it listens to, each by its published interface; NVTX is libpk's
  *     kokkos.c
  *     ompt.c
- *     repeats.c  steps from what repeats
+ *     repeats.c  ...from what repeats
  *
  * It knows perfkit as any program does. Where `pk run` has not asked for it, nothing of it does
  * anything.
@@ -35,9 +36,15 @@ extern pki_attached pki_attach;
 /* Does the run listen to it: "ompt", "kokkos", ...? */
 bool pki_attach_listens(const char *whom);
 
+/* ---- steps.c ---- */
+
 /* pk_region_begin; on the main thread it may be where a step ends. site: where the program calls
  * from, or NULL. */
 void pki_attach_begin(pk_region *region, const void *site);
+
+/* At the end: what was found, for the report. Answers it in words, "; 12 steps found, ..."; "":
+ * nothing. */
+const char *pki_attach_steps_end(void);
 
 /* ---- functions.c ---- */
 

@@ -18,9 +18,10 @@ enum {
     ANCHORS = 256,
     POSITIONS = 4 * KEPT,
     LEVELS = 8,
-    SEEN = 128, /* turns, where some say enough... */
-    MANY = 512, /* ...and where it takes more */
-    SURE = 1024 /* symbols */
+    SEEN = 128,  /* turns, where some say enough... */
+    MANY = 512,  /* ...and where it takes more */
+    SURE = 1024, /* symbols */
+    ROW = 4      /* turns that are alike */
 };
 
 /* Below that share of symbols that follow the one before as they most often do, the first time that
@@ -83,9 +84,11 @@ struct pki_repeats {
     uint64_t fed, next_look;
     uint8_t kept[KEPT];
     int64_t when[KEPT];
+    uint32_t met[KEPT]; /* collectives of all ranks before it */
     known_symbol symbols[PLACES];
     uint32_t symbol_count;
     uint32_t regions[OTHER + 1];
+    uint64_t sites[OTHER + 1];
     bool known, candidate_known;
     anchor loop, candidate;
     bool outside;           /* since the loop's anchor came last */
@@ -149,6 +152,7 @@ static uint32_t symbol_number(pki_repeats *r, uint32_t region, uint64_t site)
             return OTHER;
         *s = (known_symbol){.site = site, .region = region, .number = ++r->symbol_count};
         r->regions[s->number - 1] = region;
+        r->sites[s->number - 1] = site;
         return s->number - 1;
     }
 }
@@ -716,6 +720,76 @@ static bool find(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *told)
     return choose(r, n, to, told);
 }
 
+/* ---- the number of a turn, the same on all ranks ---- */
+
+/* Collectives of all ranks before the next turn, and within turn t. */
+static uint32_t met_in(const pki_repeats *r, const uint16_t *turn, uint32_t t)
+{
+    return r->met[turn[t + 1]] - r->met[turn[t]];
+}
+
+/* How many collectives of all ranks most turns have; 0: they differ, or there are none. */
+static uint32_t usual_meetings(const pki_repeats *r, const uint16_t *turn, uint32_t count)
+{
+    uint32_t usual = 0, votes = 0, same = 0;
+    for (uint32_t t = 0; t < count; t++) { /* what more than half have (Boyer and Moore) */
+        uint32_t met = met_in(r, turn, t);
+        if (votes && met != usual) {
+            votes--;
+        } else {
+            usual = met;
+            votes++;
+        }
+    }
+    for (uint32_t t = 0; t < count; t++)
+        same += met_in(r, turn, t) == usual;
+    return same >= LEAST_USUAL * count ? usual : 0;
+}
+
+/* Ranks see the loop at different turns, as they have more messages or fewer; so turns are counted
+ * from the first one on that is the same for all: that begins a row in which each has as many
+ * collectives of all ranks as most have, or any at all where these numbers differ. A rank's own
+ * turns before, without others, have none. Answers how many come before it. */
+static uint32_t turns_before_all(const pki_repeats *r, const uint16_t *turn, uint32_t count)
+{
+    uint32_t usual = usual_meetings(r, turn, count), row = 0;
+    for (uint32_t t = 0; t < count; t++) {
+        uint32_t met = met_in(r, turn, t);
+        row = (usual ? met == usual : met > 0) ? row + 1 : 0;
+        if (row == ROW)
+            return t + 1 - ROW;
+    }
+    return 0;
+}
+
+/* ---- what a loop begins with ---- */
+
+static pki_repeats_symbol symbol_of(const pki_repeats *r, uint32_t number)
+{
+    return (pki_repeats_symbol){r->regions[number], r->sites[number]};
+}
+
+static void describe(pki_repeats *r)
+{
+    const anchor *a = &r->loop;
+    pki_repeats_begin b = {.symbol = symbol_of(r, a->symbol),
+                           .after = a->after > 0,
+                           .of_run = a->of_run,
+                           .only = r->symbol_count < OTHER,
+                           .whole = a->after != OTHER + 1 && !set_has(&a->body, OTHER)};
+    if (a->after)
+        b.before = symbol_of(r, a->after - 1);
+    for (uint32_t s = 0; s < r->symbol_count; s++) {
+        b.only &= s == a->symbol || r->regions[s] != r->regions[a->symbol];
+        if (!set_has(&a->body, s))
+            continue;
+        b.whole &= b.body_count < PKI_REPEATS_BODY;
+        if (b.whole)
+            b.body[b.body_count++] = symbol_of(r, s);
+    }
+    r->told.begin = b;
+}
+
 /* ---- turns ---- */
 
 static bool turns_at(pki_repeats *r, uint32_t symbol)
@@ -748,10 +822,16 @@ static void know(pki_repeats *r, uint32_t n, const anchor *loop, const pki_repea
     r->told.first_of_run = loop->of_run;
     r->known = r->outside = true;
     r->idle = r->longest = r->last = 0;
-    for (uint32_t i = 0; i < n; i++)
+    uint32_t turns = 0;
+    for (uint32_t i = 0; i < n; i++) {
         turns_at(r, r->kept[i]);
+        r->look.positions[turns] = (uint16_t)i;
+        turns += r->told.turns > turns;
+    }
     r->told.turns -= r->told.turns > 0; /* the first anchor begins the first turn */
     r->told.before = r->told.turns;
+    describe(r);
+    r->told.alone = turns_before_all(r, r->look.positions, (uint32_t)r->told.turns);
 }
 
 /* Does that loop turn as often as the one that is found, and in turn with it? more: turns that it
@@ -779,6 +859,7 @@ static void correct(pki_repeats *r, const anchor *found, uint32_t more)
     r->told.region = r->regions[found->symbol];
     r->told.first_of_run = found->of_run;
     r->outside = true;
+    describe(r);
 }
 
 /* A loop around that one has turned some times: it is waited for, in vain perhaps. */
@@ -823,11 +904,12 @@ static void forget(pki_repeats *r)
     r->next_look = FIRST_LOOK;
 }
 
-bool pki_repeats_feed(pki_repeats *r, uint32_t region, uint64_t site, int64_t ns)
+bool pki_repeats_feed(pki_repeats *r, uint32_t region, uint64_t site, int64_t ns, uint32_t met)
 {
     uint32_t number = symbol_number(r, region, site);
     bool turn = false;
     r->kept[r->fed % KEPT] = (uint8_t)number;
+    r->met[r->fed % KEPT] = met;
     r->when[r->fed++ % KEPT] = ns;
     if (r->known)
         turn = turns_at(r, number);
@@ -855,17 +937,14 @@ void pki_repeats_free(pki_repeats *r)
     free(r);
 }
 
-pki_repeats_loop pki_repeats_told(pki_repeats *r)
+pki_repeats_loop pki_repeats_told(pki_repeats *r, bool over)
 {
-    uint32_t n = r->fed < KEPT ? (uint32_t)r->fed : 0;
+    uint32_t n = over && r->fed < KEPT ? (uint32_t)r->fed : 0;
     anchor found;
     pki_repeats_loop told;
     if (!r->known && n >= FIRST_LOOK && !r->told.number && find(r, n, &found, &told))
         know(r, n, &found, &told);
-    return r->told;
-}
-
-pki_repeats_loop pki_repeats_known(const pki_repeats *r)
-{
+    if (over && r->told.number)
+        describe(r);
     return r->told;
 }

@@ -27,13 +27,32 @@
 
 typedef struct pki_repeats pki_repeats;
 
+/* What a loop's turns begin with: a symbol, right after `before` if there is one; of a run,
+ * the first one behind something outside of the body. */
+#define PKI_REPEATS_BODY 16
+
+typedef struct pki_repeats_symbol {
+    uint32_t region;
+    uint64_t site;
+} pki_repeats_symbol;
+
+typedef struct pki_repeats_begin {
+    pki_repeats_symbol symbol, before, body[PKI_REPEATS_BODY];
+    uint32_t body_count;
+    bool after, of_run;
+    bool only;  /* no other symbol has its region */
+    bool whole; /* else it is too long for this */
+} pki_repeats_begin;
+
 /* What was found. */
 typedef struct pki_repeats_loop {
-    uint32_t number;    /* of the loops that were found, from 1; 0: none */
-    uint64_t turns;     /* since its first */
-    uint64_t before;    /* of those, the ones before the loop was known: not told as steps */
-    uint32_t region;    /* the anchor: its region... */
-    bool first_of_run;  /* ...each time, or the first of several in a row */
+    uint32_t number;   /* of the loops that were found, from 1; 0: none */
+    uint64_t turns;    /* since its first */
+    uint64_t before;   /* of those, the ones before the loop was known: not told as steps */
+    uint64_t alone;    /* its first ones that other ranks do not have: not in a turn's number */
+    uint32_t region;   /* the anchor: its region... */
+    bool first_of_run; /* ...each time, or the first of several in a row */
+    pki_repeats_begin begin;
     uint32_t alike;     /* percent of the turns looked at with one of the four commonest contents */
     uint32_t inner;     /* the region of the next inner loop's anchor, and... */
     double inner_turns; /* ...its turns in one of this; 0: there is none */
@@ -45,13 +64,11 @@ typedef struct pki_repeats_loop {
 pki_repeats *pki_repeats_new(void);
 void pki_repeats_free(pki_repeats *r);
 
-/* Something begins: its region, where it was called from (0: not known), and when. True: a turn of
+/* Something begins: its region, where it was called from (0: not known), when, and how many
+ * collectives of all ranks have begun before it, by which ranks number turns alike. True: a turn of
  * the loop ends here, before it. */
-bool pki_repeats_feed(pki_repeats *r, uint32_t region, uint64_t site, int64_t ns);
+bool pki_repeats_feed(pki_repeats *r, uint32_t region, uint64_t site, int64_t ns, uint32_t met);
 
-/* The loop that is known, or was the last. At the end, where there were too few symbols to be sure
- * while they came: what they look like then, all of it before. */
-pki_repeats_loop pki_repeats_told(pki_repeats *r);
-
-/* The same, while it runs. */
-pki_repeats_loop pki_repeats_known(const pki_repeats *r);
+/* The loop that is known, or was the last. over: at the end; where there were too few symbols to be
+ * sure while they came: what they look like then, all of it before. */
+pki_repeats_loop pki_repeats_told(pki_repeats *r, bool over);

@@ -374,7 +374,7 @@ void pki_registry_counts(const pki_registry *r, pk_counts *c)
     c->threads = (uint32_t)r->arena->header->joined;
     for (uint32_t i = 0; i < pki_registry_blocks(r); i++)
         pki_thread_counts(pki_registry_block(r, i), c);
-    c->steps = pki_load(&r->arena->header->steps);
+    c->steps = pki_load(&r->arena->header->steps) - pki_load(&r->first_step);
     c->memory_bytes = pki_load(&r->arena->header->used);
 }
 

@@ -40,6 +40,7 @@ typedef struct pki_registry {
     uint32_t step_kind;  /* of the step that runs: a name's id; 0: the usual one */
     uint64_t step_model; /* the bits of a double: the running step's operations, the model's... */
     uint64_t step_hardware;             /* ...and those done */
+    uint64_t first_step;                /* its number */
     uint64_t steps_missed;              /* calls while another thread was in one */
     pki_ready ready;                    /* how long the stepper had no processor */
     pki_at_step *at_step[PKI_AT_STEPS]; /* NULL: nobody */

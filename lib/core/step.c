@@ -5,6 +5,7 @@
  * "training" say, whose self time so far belongs to this step; it is credited then and taken off
  * the region's at its end, as if it were a child's.
  */
+#include <pk/private.h>
 #include <pk/step.h>
 
 #include <errno.h>
@@ -383,6 +384,18 @@ void pk_step_kind_on_(const char *kind)
     if (t)
         pki_store(&t->registry->step_kind,
                   kind && *kind ? pki_name_internal(kind, "", 0) : (uint32_t)0);
+    pki_leave();
+}
+
+void pk_step_number_(uint64_t number)
+{
+    if (!pki_enter())
+        return;
+    pki_thread *t = pki_thread_join();
+    if (t && !pki_load(&t->registry->arena->header->steps)) {
+        pki_store(&t->registry->first_step, number);
+        pki_store(&t->registry->arena->header->steps, number);
+    }
     pki_leave();
 }
 

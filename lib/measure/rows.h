@@ -744,7 +744,8 @@ typedef struct pki_found_steps {
     uint64_t turns;  /* of the loop; 0: nothing was looked for, or found; first */
     uint64_t before; /* the first of these, over before it was known: no steps */
     uint64_t alike;  /* percent of the turns that were looked at with a usual content */
-    char *by;        /* what each begins with */
+    char *by;        /* what each begins with... */
+    char *step;      /* ...and how `pk run --step` has it; "": not at all */
 } pki_found_steps;
 
 /* Of the steps of the usual kind; the others are in step_kinds. */

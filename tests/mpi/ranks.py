@@ -135,6 +135,83 @@ def pcontrol(mpiexec, pk, program):
     return 1 if complaints else 0
 
 
+# ---- the steps of a loop that nobody has named ----
+
+# Ranks number them alike, though they see the loop at different turns and have had others before; by hand they are what
+# --step says, and what the report says is to be said for the loop that was found is that loop.
+
+TURNS, BY_HAND = 1400, 700
+TURNS_RANKS = 2  # where it does not matter: those of MPICH poll
+
+
+def turns_run(mpiexec, pk, program, folder, *options, how="halo", ranks=TURNS_RANKS, turns=BY_HAND):
+    launch.run(mpiexec, ranks, [os.path.abspath(pk), "run", "--quiet", "-o", "of", *options, "--", os.path.abspath(program),
+                                how, str(turns)], folder)
+    return [launch.read(folder, f"of/{rank}.report.json") for rank in range(ranks)]
+
+
+def sums_by_step(trace):
+    """By the number of a step, that of the first sum of all ranks in it."""
+    steps = sorted((e["ts"], e["dur"], int(e["name"].split("#")[1])) for e in trace["traceEvents"]
+                   if e["ph"] == "X" and e["name"].startswith("ProfilerStep#"))
+    sums = [(e["ts"], e["args"]["Seq"]) for e in launch.operations_of(trace) if e["name"] == "MPI_Allreduce"]
+    found = {}
+    for begin, length, number in steps:
+        inside = [seq for ts, seq in sums if begin <= ts < begin + length]
+        if inside:
+            found[number] = inside[0]
+    return found
+
+
+def turns_alike(mpiexec, pk, program):
+    with tempfile.TemporaryDirectory() as folder:
+        reports = turns_run(mpiexec, pk, program, folder, "--trace", ranks=RUN_RANKS, turns=TURNS)
+        ranks = [sums_by_step(launch.read(folder, f"of/{rank}.trace.json")) for rank in range(RUN_RANKS)]
+        job = subprocess.run([pk, "job", "--json", os.path.join(folder, "of")], capture_output=True, text=True, check=False)
+    counts = {report["found_steps"]["turns"] for report in reports}
+    if max(counts) > TURNS + 7 or min(counts) < TURNS - 7:
+        yield f"found {counts} steps"
+    if len({min(rank) for rank in ranks}) == 1:
+        yield "the ranks have found the loop at the same turn: this shows nothing"
+    common = set.intersection(*(set(rank) for rank in ranks))
+    unlike = [number for number in sorted(common) if len({rank[number] for rank in ranks}) > 1]
+    if len(common) < TURNS / 4 or unlike:
+        yield f"of {len(common)} steps {len(unlike)} have not the same sums: {[(n, [r[n] for r in ranks]) for n in unlike[:3]]}"
+    if job.returncode or json.loads(job.stdout)["frontier"]["steps"] < TURNS / 4:
+        yield f"pk job: {job.stdout[:300]}{job.stderr}"
+
+
+def turns_by_hand(mpiexec, pk, program):
+    for wish, wanted in (("MPI_Allreduce@MPI_COMM_WORLD", BY_HAND - 1), ("MPI_Allreduce@1/2", BY_HAND // 2 - 1),
+                         ("MPI_Allreduce", 2 * BY_HAND - 1), ("MPI_Allreduce@nowhere", 0)):
+        with tempfile.TemporaryDirectory() as folder:
+            counts = [report["steps"]["count"] for report in turns_run(mpiexec, pk, program, folder, "--step", wish, how="sums")]
+            if counts != [wanted] * TURNS_RANKS:
+                yield f"--step {wish}: {counts} steps, not {wanted}"
+
+
+def turns_as_told(mpiexec, pk, program):
+    for how, wanted in ("halo", None), ("sums", "MPI_Allreduce@MPI_COMM_WORLD"):
+        with tempfile.TemporaryDirectory() as folder:
+            report = turns_run(mpiexec, pk, program, folder, how=how)[1]
+            text = subprocess.run([pk, "report", os.path.join(folder, "of", "1.report.json")], capture_output=True, text=True,
+                                  check=True).stdout
+            said = re.search("^ *pk run --step '(.*)'$", text, re.MULTILINE)
+            if not said or (wanted and said[1] != wanted):
+                yield f"{how}: it says {said and said[1]}"
+                continue
+            again = turns_run(mpiexec, pk, program, folder, "--step", said[1], how=how)[1]["steps"]["count"]
+            if abs(again - report["found_steps"]["turns"]) > 1:
+                yield f"{how}: --step {said[1]} makes {again} steps, not {report['found_steps']}"
+
+
+def turns(mpiexec, pk, program):
+    launch.need_ranks(mpiexec)
+    complaints = [*turns_alike(mpiexec, pk, program), *turns_by_hand(mpiexec, pk, program), *turns_as_told(mpiexec, pk, program)]
+    print("\n".join(complaints))
+    return 1 if complaints else 0
+
+
 # ---- the program alone, then with the library for another MPI preloaded ----
 
 # It runs to the same results bit by bit, nothing is recorded, and one line on stderr says why.
@@ -689,4 +766,4 @@ def stragglers(mpiexec, program):
 
 
 if __name__ == "__main__":
-    sys.exit({"run": run, "attached": attached, "pcontrol": pcontrol, "other": other, "left": left, "asked": asked, "groups": groups, "gather": gather, "stencil": stencil, "exchange": exchange, "clocks": clocks, "stragglers": stragglers, "timed": timed}[sys.argv[1]](*sys.argv[2:]))
+    sys.exit({"run": run, "attached": attached, "pcontrol": pcontrol, "turns": turns, "other": other, "left": left, "asked": asked, "groups": groups, "gather": gather, "stencil": stencil, "exchange": exchange, "clocks": clocks, "stragglers": stragglers, "timed": timed}[sys.argv[1]](*sys.argv[2:]))

@@ -47,6 +47,13 @@ class Run(unittest.TestCase):
         os.chmod(self.path(name), 0o755)
         return self.path(name)
 
+    def assert_told(self, done, lines=None):
+        """At the end it says where it lies, below what the report begins with; to stderr alone."""
+        self.assertEqual(done.stderr.count("perfkit: "), 1, done.stderr)
+        self.assertRegex(done.stderr.splitlines()[-1], "^perfkit: recorded in ")
+        self.assertRegex(done.stderr, lines or "^perfkit [0-9.]+ report\n")
+        self.assertLess(done.stderr.count("\n"), 27, done.stderr)
+
     def assert_alone(self, said, *command, code=0):
         """It runs, nothing is recorded, and one line says why."""
         done = self.attached(*command)
@@ -62,8 +69,7 @@ class Same(Run):
             alone, done = self.start(PROGRAM, *words.split()), self.attached(PROGRAM, *words.split())
             self.assertEqual((alone.returncode, alone.stdout), (code, done.stdout))
             self.assertEqual(done.returncode, code)
-            self.assertEqual(done.stderr.count("\n"), 1)
-            self.assertIn("perfkit: recorded in ", done.stderr)
+            self.assert_told(done, "^perfkit: " if words == "_exit" else None)  # by _exit there is time for one line
             self.assertEqual(self.report()["run"]["program"], "tools-run_program")
             self.assertFalse([name for name in self.names() if "arena" in name])
         self.assertEqual(self.attached(PROGRAM, options=["--quiet"]).stderr, "")
@@ -130,7 +136,7 @@ class Becomes(Run):
         self.script("two", f"#!/bin/sh\necho in two $1\nexec {PROGRAM} a exit\n")
         done = self.attached("./one")
         self.assertEqual((done.stdout, done.returncode), ("in one\nin two x\n[a]\n", 3))
-        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assert_told(done)
         self.assertEqual(self.report()["run"]["program"], "tools-run_program")
         self.assertEqual(self.names(), ["0.report.json", "0.windows.jsonl"])
 
@@ -163,7 +169,8 @@ class Jobs(Run):
             open(self.path("of", name), "w", encoding="ascii").close()
         for rank in ("1", "0"):
             done = self.attached(PROGRAM, OMPI_COMM_WORLD_RANK=rank, OMPI_COMM_WORLD_SIZE="2")
-            self.assertEqual(("pk job" in done.stderr, done.stderr == ""), (rank == "0", rank == "1"))
+            self.assertEqual(("`pk job" in done.stderr, done.stderr == ""), (rank == "0", rank == "1"))
+        self.assert_told(done, "^tools-run_program, 2 of 2 ranks on 1 host")
         self.assertEqual(self.names(), ["0.report.json", "0.windows.jsonl", "1.report.json", "1.windows.jsonl",
                                         "3.txt", "mine.json"])
         self.assertEqual(self.report("1.report.json")["run"]["rank"], 1)
@@ -315,9 +322,11 @@ class Listens(Run):
         found = report["found_steps"]
         self.assertEqual((found["turns"], found["by"], found["alike"]), (799, "frame of solver", 100))
         self.assertAlmostEqual(report["steps"]["count"] + found["before"], found["turns"], delta=2)
-        self.assertIn("each begins with frame of solver", self.start(PK, "report", self.path("of", "0.report.json")).stdout)
+        text = self.start(PK, "report", self.path("of", "0.report.json")).stdout
+        self.assertIn("each begins with frame of solver", text)
+        self.assertIn("\n    pk run --step 'frame of solver'\n", text)
         self.assertTrue(400 < report["steps"]["count"] < 800, report["steps"]["count"])
-        for wish, count in (("inner", 49), ("frame of solver:10", 4), ("none", 0), ("nothing of that name", 0)):
+        for wish, count in (("inner", 49), ("frame of solver/10", 4), ("frame of solver@nowhere", 0), ("none", 0), ("nothing of that name", 0)):
             report, _, done = self.told(LISTEN, "itt", "50", options=["--step", wish])
             self.assertEqual(report["steps"]["count"], count, wish)
             self.assertNotIn("steps found", done.stderr)
@@ -333,7 +342,7 @@ class Functions(Run):
     def test_those_that_match(self):
         found, said = self.calls("^(solve|mesh::grid::(relax|check))", 100)
         self.assertEqual(found, {"solve(int)": 400, "mesh::grid::relax(int)": 101, "mesh::grid::check(int)": 100})
-        self.assertEqual(said.count("\n"), 1)
+        self.assertEqual(said.count("perfkit: "), 1)
 
     def test_by_what_the_linker_calls_it(self):
         self.assertEqual(list(self.calls("^_ZN4mesh4grid5relaxEi$", 10)[0].items()), [("mesh::grid::relax(int)", 11)])

@@ -37,7 +37,8 @@ static void spin(void)
 {
     volatile double x = 0;
     while (clock() < CLOCKS_PER_SEC / 2)
-        x = x + 1;
+        for (int k = 0; k < 10000; k++)
+            x = x + 1;
 }
 
 int main(int argc, char **argv, char **given)

@@ -255,6 +255,34 @@ static void blocks_add_it_up(void **state)
     pki_steps_destroy(steps);
 }
 
+/* Of a rank whose steps are numbered from another one on: but for the first and the last they are
+ * those of a rank that has them all. */
+static void blocks_are_those_of_other_ranks(void **state)
+{
+    (void)state;
+    for (uint64_t first = 0; first < 300; first += 17) {
+        pki_steps *steps = pki_steps_create();
+        for (uint64_t i = first; i < 1000; i++)
+            pki_steps_add(steps, &(pki_step){.index = i, .start = i * MS, .duration = MS});
+        assert_true(pki_steps_fill(steps, 1, no_name, NULL, &summary));
+        const pki_loop_row *loop = summary.stages.loops;
+        uint64_t next = first, width = summary.stages.width, most = 0;
+        for (const uint64_t *b = loop->numbers; b < loop->numbers + loop->number_count; b += width)
+            most = PKI_MAX(most, b[PKI_BLOCK_STEPS]);
+        for (const uint64_t *b = loop->numbers; b < loop->numbers + loop->number_count;
+             b += width) {
+            assert_int_equal(b[PKI_BLOCK_INDEX], next);
+            assert_int_equal(b[PKI_BLOCK_TIME], b[PKI_BLOCK_STEPS] * MS);
+            assert_true(next == first || next % most == 0);
+            next += b[PKI_BLOCK_STEPS];
+        }
+        assert_int_equal(next, 1000);
+        assert_true(most > 1);
+        pki_summary_finish(&summary);
+        pki_steps_destroy(steps);
+    }
+}
+
 static const struct CMUnitTest ready_tests[] = {
     cmocka_unit_test_setup_teardown(where_a_step_was_is_told, start_session, stop_session),
     cmocka_unit_test_setup_teardown(the_time_of_others_is_told_from_waiting, start_session,
@@ -264,6 +292,7 @@ static const struct CMUnitTest ready_tests[] = {
     cmocka_unit_test_setup_teardown(without_borders_nothing_is_told, start_session, stop_session),
     cmocka_unit_test_setup_teardown(a_program_that_waits_is_known, start_session, stop_session),
     cmocka_unit_test(blocks_add_it_up),
+    cmocka_unit_test(blocks_are_those_of_other_ranks),
 };
 
 /* ---- when the scheduler's account is read ---- */

@@ -16,14 +16,15 @@ typedef struct program {
     uint64_t steps, told; /* that it made, that were found while it ran */
     uint64_t random;
     uint32_t loop; /* the one that is known */
+    uint32_t met;  /* collectives of all ranks */
 } program;
 
 enum { US = 1000 };
 
 static void does(program *p, uint32_t region, uint64_t site, int64_t us)
 {
-    bool turn = pki_repeats_feed(p->finder, region, site, p->ns);
-    uint32_t loop = pki_repeats_known(p->finder).number;
+    bool turn = pki_repeats_feed(p->finder, region, site, p->ns, p->met);
+    uint32_t loop = pki_repeats_told(p->finder, false).number;
     p->told = loop == p->loop ? p->told + turn : 0; /* before it was known is before */
     p->loop = loop;
     p->ns += us * US;
@@ -44,7 +45,7 @@ static void begin(program *p)
 /* All steps within a percent or one, and of them told what came after the loop was known. */
 static void expect_steps(program *p, unsigned most_before)
 {
-    pki_repeats_loop loop = pki_repeats_told(p->finder);
+    pki_repeats_loop loop = pki_repeats_told(p->finder, true);
     uint64_t off = p->steps / 100 + 1;
     if (loop.turns + off < p->steps || loop.turns > p->steps + off)
         fail_msg("%llu turns of %llu steps, anchor %u, %u %% alike", (unsigned long long)loop.turns,
@@ -57,7 +58,7 @@ static void expect_steps(program *p, unsigned most_before)
 
 static void expect_none(program *p)
 {
-    pki_repeats_loop loop = pki_repeats_told(p->finder);
+    pki_repeats_loop loop = pki_repeats_told(p->finder, true);
     if (loop.turns)
         fail_msg("%llu turns of %u", (unsigned long long)loop.turns, loop.region);
     assert_int_equal(p->told, 0);
@@ -246,7 +247,8 @@ static void many_parts_of_a_step(void **state)
         for (uint64_t k = 0; k < 6; k++)
             does(&p, 92, k, 20);
     }
-    assert_int_equal(pki_repeats_known(p.finder).number, 1); /* no other was believed before */
+    assert_int_equal(pki_repeats_told(p.finder, false).number,
+                     1); /* no other was believed before */
     expect_steps(&p, 80);
 }
 
@@ -405,7 +407,7 @@ static void another_loop_comes(void **state)
         if (i == 50)
             p.told = 0; /* the loop before was still believed */
     }
-    pki_repeats_loop loop = pki_repeats_told(p.finder);
+    pki_repeats_loop loop = pki_repeats_told(p.finder, true);
     assert_in_range(loop.turns, 1880, 2000);
     pki_repeats_free(p.finder);
 }
@@ -426,6 +428,57 @@ static void any_order(void **state)
             does(&p, 70, 0, 100);
     }
     expect_steps(&p, 120);
+}
+
+/* ---- ranks ---- */
+
+/* What two ranks do in a step: the second one has more messages, and as many sums as the first. */
+static void step_of(program *p, int rank, unsigned sums, bool together)
+{
+    does(p, SENDRECV, 1, 5);
+    for (int k = 0; k < 3 * rank; k++)
+        does(p, SEND, 2, 5);
+    for (unsigned k = 0; k < sums; k++) {
+        does(p, ALLREDUCE, 3, 50);
+        p->met += together;
+    }
+    does(p, BCAST, 4, 50);
+    p->met += together;
+}
+
+/* One of them has had some steps before, not with all ranks, and sees the loop at another one. */
+static void number_alike(unsigned least, unsigned more)
+{
+    program ranks[2];
+    uint64_t both = 0;
+    begin(&ranks[0]);
+    begin(&ranks[1]);
+    for (int i = 0; i < 7; i++)
+        step_of(&ranks[1], 1, least, false);
+    for (unsigned i = 0; i < 700; i++) {
+        unsigned sums = least + (unsigned)chance(ranks, more);
+        step_of(&ranks[0], 0, sums, true);
+        step_of(&ranks[1], 1, sums, true);
+        pki_repeats_loop a = pki_repeats_told(ranks[0].finder, false);
+        pki_repeats_loop b = pki_repeats_told(ranks[1].finder, false);
+        if (!a.number || !b.number)
+            continue;
+        both++;
+        assert_int_equal(a.turns - a.alone, b.turns - b.alone);
+        assert_int_not_equal(a.before - a.alone, b.before - b.alone);
+        assert_int_equal(b.alone, a.alone + 7);
+    }
+    assert_true(both > 100);
+    pki_repeats_free(ranks[0].finder);
+    pki_repeats_free(ranks[1].finder);
+}
+
+static void ranks_number_turns_alike(void **state)
+{
+    (void)state;
+    number_alike(1, 1);
+    number_alike(2, 1);
+    number_alike(3, 4);
 }
 
 /* ---- where there is none ---- */
@@ -489,6 +542,7 @@ int main(void)
         cmocka_unit_test(one_symbol_and_few),
         cmocka_unit_test(another_loop_comes),
         cmocka_unit_test(any_order),
+        cmocka_unit_test(ranks_number_turns_alike),
         cmocka_unit_test(chance_is_no_loop),
         cmocka_unit_test(polling_is_no_loop),
         cmocka_unit_test(a_line_of_different_ones_is_no_loop),

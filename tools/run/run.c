@@ -74,8 +74,9 @@ static const option run_options[] = {
      " \"-ompt\": all but this; \"none\". All by default",
      PKI_OPTION_WORD, option_text, AT(listen), .needs = "a list"},
     {"--step", "WHAT",
-     "what begins a step, instead of what is found: a region's name (MPI_Allreduce, a range), or"
-     " NAME:N, each Nth of them; \"none\": no steps",
+     "what begins a step, instead of what is found: a region's name (MPI_Allreduce, a range);"
+     " NAME@COMM, on a communicator of that name or size; NAME/N, each Nth of them; what the report"
+     " says; \"none\": no steps",
      PKI_OPTION_WORD, option_text, AT(step), .needs = "a region's name"},
     {"--functions", "REGEX",
      "calls of functions with such names are regions, where the program was compiled with"
@@ -86,7 +87,7 @@ static const option run_options[] = {
      PKI_OPTION_WORD, take_mpi, 0, .needs = "openmpi, mpich or none"},
     {"--trace", NULL, "a whole trace of each rank, too", .at = AT(trace)},
     {"--children", NULL, "the programs that it starts, too", .at = AT(children)},
-    {"--quiet", NULL, "say nothing at the end", .at = AT(quiet)},
+    {"--quiet", NULL, "say and show nothing at the end", .at = AT(quiet)},
 };
 
 static const option_table run_table = {

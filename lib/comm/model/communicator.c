@@ -1,5 +1,7 @@
 #include "comm/model/communicator.h"
 
+#include <pk/private.h>
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,6 +126,12 @@ static uint32_t count_titles(const pk_comm *wanted)
     for (uint32_t i = 0; i < made; i++)
         n += strcmp(comms[i]->title, wanted->title) == 0;
     return n;
+}
+
+const char *pk_comm_name_(const pk_comm *comm)
+{
+    const char *name = pk_region_name_(comm->name);
+    return name ? name : comm->title;
 }
 
 /* Two of the same name are told apart by a number. */

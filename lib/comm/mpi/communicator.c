@@ -305,13 +305,29 @@ static __attribute__((noinline)) const pki_mpi_comm *look_up(MPI_Comm comm, unsi
     return c;
 }
 
+/* Of libpk_attach, where `pk run` has preloaded it: which communicator is the call on that it has
+ * just heard? */
+extern int pk_attach_asks_ __attribute__((weak));
+extern void pk_attach_comm_(const char *name, int size) __attribute__((weak));
+
 const pki_mpi_comm *pki_mpi_comm_of(MPI_Comm comm)
 {
     unsigned i = slot_of(comm);
     uint64_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
-    if (__builtin_expect(cache[i].comm == comm && cache[i].generation == now, 1))
-        return cache[i].known;
-    return look_up(comm, i, now);
+    bool known = __builtin_expect(cache[i].comm == comm && cache[i].generation == now, 1);
+    const pki_mpi_comm *c = known ? cache[i].known : look_up(comm, i, now);
+    if (__builtin_expect(&pk_attach_asks_ && pk_attach_asks_, 0) && c && pk_attach_comm_)
+        pk_attach_comm_(pk_comm_name_(c->collective), c->others);
+    return c;
+}
+
+/* Likewise: how many operations all ranks have begun together. */
+extern uint32_t pk_attach_met_ __attribute__((weak));
+
+static void all_meet(MPI_Comm comm)
+{
+    if (&pk_attach_met_ && comm == MPI_COMM_WORLD)
+        __atomic_add_fetch(&pk_attach_met_, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- making and freeing communicators ---- */
@@ -322,6 +338,7 @@ const pki_mpi_comm *pki_mpi_comm_of(MPI_Comm comm)
 static const pki_mpi_comm *begin(pk_region *region, MPI_Comm comm)
 {
     const pki_mpi_comm *at = pki_mpi_is_on() ? pki_mpi_comm_of(comm) : NULL;
+    all_meet(comm);
     pk_region_begin(region);
     if (at)
         pk_comm_call(region, at->collective, PK_COMM_OP_OTHER, PK_COMM_TYPE_BYTE, 0, -1);
@@ -584,6 +601,7 @@ static int32_t peer_of(int root)
         pki_mpi_amount amount = at ? AMOUNT : OF(0, MPI_BYTE);                                     \
         if (ALL_WAIT(OP, amount.count))                                                            \
             pki_mpi_clocks_meet(comm);                                                             \
+        all_meet(comm);                                                                            \
         pk_region_begin(&region);                                                                  \
         if (at)                                                                                    \
             pk_comm_call(&region, at->collective, OP, amount.type, amount.count, peer_of(ROOT));   \
@@ -607,6 +625,7 @@ COLLECTIVES(BLOCKING)
             return PMPI_##INAME(PKI_MPI_LIST ARGS, request);                                       \
         const pki_mpi_comm *at = pki_mpi_comm_of(comm);                                            \
         pki_mpi_operation operation = {0};                                                         \
+        all_meet(comm);                                                                            \
         if (at)                                                                                    \
             operation = (pki_mpi_operation){at->collective, OP, AMOUNT, peer_of(ROOT), -1};        \
         pk_comm_request started = pki_mpi_start(&operation);                                       \

@@ -47,24 +47,32 @@ static void join_blocks(pki_stage_block *into, const pki_stage_block *from)
     pki_seats_join(&into->seats, &from->seats);
 }
 
-static void halve_numbers(uint64_t *numbers, size_t used)
+/* The first `alone` (0 or 1) of them stays as it is. */
+static void halve_numbers(uint64_t *numbers, size_t used, size_t alone)
 {
-    for (size_t i = 0; i < used / 2; i++)
-        numbers[i] = numbers[2 * i] + numbers[2 * i + 1];
-    memset(numbers + used / 2, 0, (PKI_STAGE_BLOCKS - used / 2) * sizeof *numbers);
+    for (size_t i = alone; i < used; i++) {
+        size_t to = (i + alone) / 2;
+        numbers[to] = (i + alone) % 2 ? numbers[to] + numbers[i] : numbers[i];
+    }
+    memset(numbers + used / 2 + alone, 0, (PKI_STAGE_BLOCKS - used / 2 - alone) * sizeof *numbers);
 }
 
-/* They are full: an even number. */
+/* They are full: an even number. Steps that do not begin with 0 are joined as on ranks whose do. */
 static void halve(pki_stages *s)
 {
-    for (size_t i = 0; i < s->used / 2; i++) {
-        s->blocks[i] = s->blocks[2 * i];
-        join_blocks(&s->blocks[i], &s->blocks[2 * i + 1]);
+    size_t alone = s->blocks[0].index / s->stride % 2, used = s->used;
+    for (size_t i = alone; i < used; i++) {
+        size_t to = (i + alone) / 2;
+        if ((i + alone) % 2)
+            join_blocks(&s->blocks[to], &s->blocks[i]);
+        else
+            s->blocks[to] = s->blocks[i];
     }
     for (size_t id = 0; id < s->room; id++)
         if (s->selves[id])
-            halve_numbers(s->selves[id], s->used);
-    s->used /= 2;
+            halve_numbers(s->selves[id], used, alone);
+    s->used = used / 2 + alone;
+    s->inside = alone ? s->stride : 2 * s->stride; /* the last one is half a block */
     s->stride *= 2;
 }
 
@@ -74,9 +82,9 @@ static pki_stage_block *next_block(pki_stages *s, const pki_stage_block *block)
     if (!s->blocks && !(s->blocks = calloc(PKI_STAGE_BLOCKS, sizeof *s->blocks)))
         return NULL;
     s->stride = PKI_MAX(s->stride, 1);
+    if (s->used == PKI_STAGE_BLOCKS && s->inside == s->stride)
+        halve(s);
     if (s->used == 0 || s->inside == s->stride) {
-        if (s->used == PKI_STAGE_BLOCKS)
-            halve(s);
         s->blocks[s->used++] = (pki_stage_block){.index = block->index};
         s->inside = 0;
     }
@@ -216,7 +224,6 @@ static bool fill_names(const choice *c, size_t count, pki_stage_summary *out)
     return out->stages;
 }
 
-/* Block `i` is in row `i / joined`. */
 static void add_block(const choice *c, const pki_stages *s, size_t i, uint64_t *row)
 {
     const pki_stage_block *b = &s->blocks[i];
@@ -230,34 +237,59 @@ static void add_block(const choice *c, const pki_stages *s, size_t i, uint64_t *
             row[PKI_BLOCK_HEAD + c->places[id] - 1] += s->selves[id][i];
 }
 
+/* Blocks in rows, as they join when there are too many: `missing` of the first row's are not there,
+ * where steps do not begin with 0. */
+typedef struct block_rows {
+    size_t joined, missing, count;
+} block_rows;
+
+static size_t row_of(const block_rows *rows, size_t block)
+{
+    return (block + rows->missing) / rows->joined;
+}
+
+static block_rows rows_of(const pki_stages *s, size_t most)
+{
+    block_rows rows = {.joined = 1, .count = s->used};
+    while (rows.count > most) {
+        rows.joined *= 2;
+        rows.missing = (size_t)(s->blocks[0].index / s->stride % rows.joined);
+        rows.count = row_of(&rows, s->used - 1) + 1;
+        if (rows.joined > 2 * PKI_STAGE_BLOCKS) /* two rows at least */
+            break;
+    }
+    return rows;
+}
+
 /* Not there where nobody told it of any step: 0 is something else. */
-static bool fill_no_processor(const pki_stages *s, size_t joined, size_t rows, pki_loop_row *row)
+static bool fill_no_processor(const pki_stages *s, const block_rows *rows, pki_loop_row *row)
 {
     uint64_t any = 0;
     for (size_t i = 0; i < s->used; i++)
         any += s->blocks[i].told;
-    row->no_processor = any ? calloc(rows, sizeof *row->no_processor) : NULL;
-    row->no_processor_count = row->no_processor ? rows : 0;
+    row->no_processor = any ? calloc(rows->count, sizeof *row->no_processor) : NULL;
+    row->no_processor_count = row->no_processor ? rows->count : 0;
     for (size_t i = 0; row->no_processor && i < s->used; i++)
-        row->no_processor[i / joined] += s->blocks[i].no_processor;
+        row->no_processor[row_of(rows, i)] += s->blocks[i].no_processor;
     return !any || row->no_processor;
 }
 
 /* The same. */
-static bool fill_seats(const pki_stages *s, size_t joined, size_t rows, pki_loop_row *row)
+static bool fill_seats(const pki_stages *s, const block_rows *rows, pki_loop_row *row)
 {
     pki_seats seats = {0}, any = {0};
     for (size_t i = 0; i < s->used; i++)
         pki_seats_join(&any, &s->blocks[i].seats);
-    row->seats = any.all ? calloc(2 * rows, sizeof *row->seats) : NULL;
-    row->seat_count = row->seats ? 2 * rows : 0;
+    row->seats = any.all ? calloc(2 * rows->count, sizeof *row->seats) : NULL;
+    row->seat_count = row->seats ? 2 * rows->count : 0;
     for (size_t i = 0; row->seats && i < s->used; i++) {
         pki_seats_join(&seats, &s->blocks[i].seats);
-        if ((i + 1) % joined != 0 && i + 1 < s->used)
+        size_t at = row_of(rows, i);
+        if (i + 1 < s->used && row_of(rows, i + 1) == at)
             continue;
         pki_seat most = pki_seats_most(&seats);
-        row->seats[i / joined * 2] = most ? pki_seat_processor(most) : 0;
-        row->seats[i / joined * 2 + 1] = pki_seat_share(most);
+        row->seats[at * 2] = most ? pki_seat_processor(most) : 0;
+        row->seats[at * 2 + 1] = pki_seat_share(most);
         seats = (pki_seats){0};
     }
     return !any.all || row->seats;
@@ -266,18 +298,15 @@ static bool fill_seats(const pki_stages *s, size_t joined, size_t rows, pki_loop
 static bool fill_loop(const choice *c, const pki_stages_of *of, uint64_t width, pki_loop_row *row)
 {
     const pki_stages *s = of->stages;
-    size_t joined = 1;
-    while ((s->used + joined - 1) / joined > c->blocks_most)
-        joined *= 2;
-    size_t rows = (s->used + joined - 1) / joined;
+    const block_rows rows = rows_of(s, c->blocks_most);
     row->name = strdup(of->kind ? of->kind : "");
-    row->numbers = calloc(rows * width + 1, sizeof *row->numbers);
+    row->numbers = calloc(rows.count * width + 1, sizeof *row->numbers);
     if (!row->name || !row->numbers)
         return false;
-    row->number_count = rows * width;
+    row->number_count = rows.count * width;
     for (size_t i = 0; i < s->used; i++)
-        add_block(c, s, i, row->numbers + i / joined * width);
-    return fill_no_processor(s, joined, rows, row) && fill_seats(s, joined, rows, row);
+        add_block(c, s, i, row->numbers + row_of(&rows, i) * width);
+    return fill_no_processor(s, &rows, row) && fill_seats(s, &rows, row);
 }
 
 static bool fill(choice *c, pki_stage_summary *out)

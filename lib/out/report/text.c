@@ -773,15 +773,29 @@ static void put_clock(const pki_run *run, FILE *file)
                          run->clock_reason);
 }
 
+/* `pk run --step WORD`, as a shell takes it. */
+static void put_word(const char *word, FILE *file)
+{
+    fputs("    pk run --step '", file);
+    for (; *word; word++)
+        if (*word == '\'')
+            fputs("'\\''", file);
+        else
+            fputc((unsigned char)*word < ' ' ? '?' : *word, file);
+    fputs("'\n", file);
+}
+
 static void put_found(const pki_found_steps *found, FILE *file)
 {
+    bool said = found->turns && found->step && *found->step;
     if (found->turns)
         pki_report_print(file,
                          "steps: each begins with %s, which was found, not said: %s turns, %s %% "
-                         "alike; %s were over before that was clear, and are no steps "
-                         "(pk run --step)",
+                         "alike; %s were over before that was clear, and are no steps%s",
                          or_unknown(found->by, "?"), COUNT(found->turns), COUNT(found->alike),
-                         COUNT(found->before));
+                         COUNT(found->before), said ? "; to say it:" : "");
+    if (said) /* in one line, whatever its length: it is to be copied */
+        put_word(found->step, file);
 }
 
 static void put_counts(const pk_counts *c, FILE *file)
