@@ -52,7 +52,6 @@ set(PK_SOURCES
   lib/measure/overhead.c
   lib/measure/fold/fold.c
   lib/measure/fold/records.c
-  lib/measure/fold/walk.c
   lib/measure/requests/requests.c
   lib/measure/spans/spans.c
   lib/measure/steps/stages.c
@@ -70,7 +69,6 @@ set(PK_SOURCES
   lib/measure/window/window.c
   lib/measure/window/merge.c
   lib/measure/verdict/gpu.c
-  lib/measure/verdict/sentence.c
   lib/measure/verdict/trust.c
   lib/measure/stacks/samples.c
   lib/measure/stacks/unwind.c

@@ -523,8 +523,8 @@ static uint64_t within(void)
 
 static const char *beneath(const char **why)
 {
-    *why = pki_next_ready() ? pki_next_why() : "it is not ready";
-    return *why ? NULL : pki_next_file();
+    *why = "it is not ready";
+    return pki_next_ready() ? pki_next_file(why) : NULL;
 }
 
 __attribute__((visibility("default"))) extern const pki_alloc_interface pk_alloc_interface_1;

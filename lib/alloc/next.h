@@ -16,12 +16,6 @@
 void *pki_room_map(size_t bytes);
 void pki_room_unmap(void *room, size_t bytes);
 
-/* ---- a function of the C++ library, wherever that has come from ---- */
-
-/* NULL: none is loaded, or it has no such function. It does not wait for the loader, as dlsym does:
- * that has a lock as long as a library's constructors run, which may wait for who asks. */
-void *pki_loaded_function(const char *name);
-
 /* ---- the allocator beneath: whatever would have been called without us ---- */
 
 typedef struct next_allocator {
@@ -138,9 +132,8 @@ static inline uint8_t *pki_sample_page(const void *block)
     return &pki_sample_pages[(uintptr_t)block >> 12 & (PKI_SAMPLE_PAGES - 1)];
 }
 
-/* Its file, and why nothing is counted; NULL otherwise. */
-const char *pki_next_file(void);
-const char *pki_next_why(void);
+/* Its file; NULL: nothing is counted, and why. */
+const char *pki_next_file(const char **why);
 
 /* For the search: never given back. */
 void *pki_early_malloc(size_t bytes);

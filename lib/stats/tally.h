@@ -79,7 +79,6 @@ void pki_values_clear(pki_values *values, uint32_t id);
 void pki_values_seal(pki_values *values);
 void pki_values_add(pki_spans *spans, pki_pool *pool, pki_values *values, double value,
                     uint64_t ticks);
-void pki_values_merge(pki_spans *spans, pki_pool *pool, pki_values *to, const pki_values *from);
 
 /* Adds one table's part; stats zeroed before the first, their tally finished in the end. Any
  * thread. False without memory. */

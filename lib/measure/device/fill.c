@@ -73,6 +73,18 @@ static bool is_used(const pki_device_one *one)
     return one->first[MEASURED] < UINT64_MAX || one->first[SPANS] < UINT64_MAX;
 }
 
+bool pki_device_series_fill(const pki_series *s, pki_gpu_row *row)
+{
+    row->series_count = 0;
+    row->series = malloc(PKI_MAX(s->used, (size_t)1) * sizeof *row->series);
+    if (!row->series)
+        return false;
+    if (s->used)
+        memcpy(row->series, s->rows, s->used * sizeof *row->series);
+    row->series_count = s->used;
+    return true;
+}
+
 static bool fill_series(const pki_device_one *one, int view, pki_gpu_row *row)
 {
     bool known = is_known(one, view, PKI_GPU_COMM_EXPOSED);

@@ -6,8 +6,6 @@
 #include "base/compiler.h"
 #include "measure/device/state.h"
 
-/* ---- from intervals to steps ---- */
-
 /* ---- collectives in flight on a device, and what computed beside them ---- */
 
 #define STREAMS 64 /* told apart; the last one is all others */
@@ -513,16 +511,4 @@ bool pki_device_series_add(pki_series *s, const pki_gpu_series_row *step)
     if (row)
         join(row, step);
     return row != NULL;
-}
-
-bool pki_device_series_fill(const pki_series *s, pki_gpu_row *row)
-{
-    row->series_count = 0;
-    row->series = malloc(PKI_MAX(s->used, (size_t)1) * sizeof *row->series);
-    if (!row->series)
-        return false;
-    if (s->used)
-        memcpy(row->series, s->rows, s->used * sizeof *row->series);
-    row->series_count = s->used;
-    return true;
 }

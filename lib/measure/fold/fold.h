@@ -19,9 +19,6 @@ typedef struct pki_timelines {
     pki_timeline **by_id; /* NULL: no sample of it */
 } pki_timelines;
 
-/* Without memory the sample is in its counter's distribution only. */
-void pki_timelines_add(pki_timelines *timelines, uint32_t id, uint64_t ns, double value);
-
 /* The counter's timeline into its row. False without memory. */
 bool pki_timelines_fill(const pki_timelines *timelines, uint32_t id, pki_counter_row *row);
 

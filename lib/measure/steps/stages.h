@@ -17,6 +17,8 @@
  * Not for two threads at once. Failure: without memory, a stage's time misses in its blocks, as if
  * it had been outside all regions. */
 
+#define PKI_STAGE_BLOCKS 128 /* of a kind of steps: a power of two */
+
 typedef struct pki_step_bit {
     uint32_t id;
     uint64_t self;
@@ -37,12 +39,6 @@ typedef struct pki_stages {
     size_t room;
     uint64_t **selves; /* by region id, then by block */
 } pki_stages;
-
-void pki_stages_finish(pki_stages *stages);
-
-/* A step, or several that are known together only. */
-void pki_stages_add(pki_stages *stages, const pki_stage_block *block, const pki_step_bit *bits,
-                    size_t count);
 
 /* The region of an id. False: unknown. */
 typedef bool pki_stage_name(void *user, uint32_t id, const char **name, uint32_t *kind);

@@ -6,7 +6,9 @@
 
 #include "base/compiler.h"
 #include "base/memory.h"
+#include "core/seats.h"
 #include "measure/steps/cut.h"
+#include "measure/steps/stages.h"
 #include "stats/series.h"
 
 /* ---- a training loop in numbers, whatever its length ---- */
@@ -56,55 +58,98 @@ uint64_t pki_step_watch_expect(const pki_step_watch *w)
     return w->next_ns + ahead * w->usual_ns;
 }
 
-/* ---- where a training loop's warm-up ends ---- */
+/* ---- what each stage of the loop took: blocks, growing, then halving ---- */
 
-static int by_size(const void *a, const void *b)
+#define PKI_STAGES_KEPT 256 /* different ones; of those that come later nothing is known */
+
+static void pki_stages_finish(pki_stages *s)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    for (size_t i = 0; i < s->room; i++)
+        free(s->selves[i]);
+    free(s->selves);
+    free(s->blocks);
+    *s = (pki_stages){0};
 }
 
-/* Sorts; nearest rank. */
-static double quantile_of(double *values, size_t count, double q)
+static void join_blocks(pki_stage_block *into, const pki_stage_block *from)
 {
-    qsort(values, count, sizeof *values, by_size);
-    size_t rank = (size_t)ceil(q * (double)count);
-    return values[rank ? rank - 1 : 0];
+    into->steps += from->steps;
+    into->time += from->time;
+    into->items += from->items;
+    into->no_processor += from->no_processor;
+    into->told += from->told;
+    pki_seats_join(&into->seats, &from->seats);
 }
 
-static double deviation_of(double *values, size_t count, double median)
+/* The first `alone` (0 or 1) of them stays as it is. */
+static void halve_numbers(uint64_t *numbers, size_t used, size_t alone)
 {
-    for (size_t i = 0; i < count; i++)
-        values[i] = fabs(values[i] - median);
-    /* 1.4826: from the median absolute deviation to the standard deviation of a normal
-     * distribution. */
-    return 1.4826 * quantile_of(values, count, 0.5);
+    for (size_t i = alone; i < used; i++) {
+        size_t to = (i + alone) / 2;
+        numbers[to] = (i + alone) % 2 ? numbers[to] + numbers[i] : numbers[i];
+    }
+    memset(numbers + used / 2 + alone, 0, (PKI_STAGE_BLOCKS - used / 2 - alone) * sizeof *numbers);
 }
 
-static double threshold_of(const uint64_t *durations, size_t count)
+/* They are full: an even number. Steps that do not begin with 0 are joined as on ranks whose do. */
+static void halve(pki_stages *s)
 {
-    double values[PKI_WARMUP_KNOWN];
-    for (size_t i = 0; i < count; i++)
-        values[i] = (double)durations[i];
-    double median = quantile_of(values, count, 0.5);
-    double high = quantile_of(values, count, 0.9);
-    double spread = deviation_of(values, count, median);
-    return PKI_MAX(PKI_MAX(1.25 * median, median + 5 * spread), 1.05 * high);
+    size_t alone = s->blocks[0].index / s->stride % 2, used = s->used;
+    for (size_t i = alone; i < used; i++) {
+        size_t to = (i + alone) / 2;
+        if ((i + alone) % 2)
+            join_blocks(&s->blocks[to], &s->blocks[i]);
+        else
+            s->blocks[to] = s->blocks[i];
+    }
+    for (size_t id = 0; id < s->room; id++)
+        if (s->selves[id])
+            halve_numbers(s->selves[id], used, alone);
+    s->used = used / 2 + alone;
+    s->inside = alone ? s->stride : 2 * s->stride; /* the last one is half a block */
+    s->stride *= 2;
 }
 
-uint64_t pki_warmup_find(const uint64_t *durations, size_t known, uint64_t count)
+/* The block that is added to, a new one if need be. */
+static pki_stage_block *next_block(pki_stages *s, const pki_stage_block *block)
 {
-    known = PKI_MIN(known, PKI_WARMUP_KNOWN);
-    if (count < 2 || known < 2)
-        return 0;
-    uint64_t most = PKI_MIN(count / 10, PKI_WARMUP_MOST);
-    if (most < 2 || known <= most)
-        return 1;
-    double threshold = threshold_of(durations + most, known - most);
-    uint64_t found = 1;
-    while (found < most && (double)durations[found] > threshold)
-        found++;
-    return found;
+    if (!s->blocks && !(s->blocks = calloc(PKI_STAGE_BLOCKS, sizeof *s->blocks)))
+        return NULL;
+    s->stride = PKI_MAX(s->stride, 1);
+    if (s->used == PKI_STAGE_BLOCKS && s->inside == s->stride)
+        halve(s);
+    if (s->used == 0 || s->inside == s->stride) {
+        s->blocks[s->used++] = (pki_stage_block){.index = block->index};
+        s->inside = 0;
+    }
+    s->inside++;
+    return &s->blocks[s->used - 1];
+}
+
+static uint64_t *selves_of(pki_stages *s, uint32_t id)
+{
+    if (id >= s->room && !pki_array_fit(&s->selves, &s->room, id + (size_t)1, sizeof *s->selves))
+        return NULL;
+    if (!s->selves[id] && s->kept < PKI_STAGES_KEPT) {
+        s->selves[id] = calloc(PKI_STAGE_BLOCKS, sizeof **s->selves);
+        s->kept += s->selves[id] != NULL;
+    }
+    return s->selves[id];
+}
+
+/* A step, or several that are known together only. */
+static void pki_stages_add(pki_stages *s, const pki_stage_block *block, const pki_step_bit *bits,
+                           size_t count)
+{
+    pki_stage_block *at = next_block(s, block);
+    if (!at)
+        return;
+    join_blocks(at, block);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t *selves = selves_of(s, bits[i].id);
+        if (selves)
+            selves[s->used - 1] += bits[i].self;
+    }
 }
 
 /* ---- portions ---- */

@@ -28,15 +28,11 @@ typedef struct pki_sentence {
 
 PKI_PRINTF(2, 3) void pki_sentence_add(pki_sentence *words, const char *format, ...);
 
-/* ": "load" 58.0 %, "decode" 3.2 %.": the regions of these kinds (a bit each) with the largest
- * shares of the step; just "." if none has one. */
-void pki_sentence_add_regions(pki_sentence *words, const pki_summary *summary, unsigned kinds);
-
-/* " The slowest, step 412 (93.1 ms): "load" +48.2 ms." */
-void pki_sentence_add_slowest(pki_sentence *words, const pki_summary *summary);
-
 /* Is something wrong, by the verdicts so far? */
-bool pki_verdict_has_warning(const pki_summary *summary);
+static inline bool pki_verdict_has_warning(const pki_summary *s)
+{
+    return s->verdict_count > 0 && s->verdicts[0].severity == PKI_WARN; /* they come first */
+}
 
 /* The verdict with these words. False without memory, also if there was none for the words. */
 bool pki_verdict_add_sentence(pki_sentence *words, pki_summary *summary, const char *name,

@@ -103,15 +103,6 @@ static void pki_counts_add(pk_counts *into, const pk_counts *more)
 
 /* ---- the steps' operations of a window, and of windows together ---- */
 
-void pki_window_work(pki_window_steps *steps)
-{
-    pki_step_work all = steps->exact.tail.work;
-    for (size_t i = 0; i < steps->exact.head_count; i++)
-        pki_step_work_add(&all, &steps->exact.head[i].step.work);
-    steps->utilisation = (pki_utilisation){
-        .steps = all.steps, .time = all.time, .model = all.model, .hardware = all.hardware};
-}
-
 /* The last peak that a window has named: it is of the process, and not added up. False without
  * memory. */
 static bool pki_peak_update(pki_utilisation *kept, const pki_window *window)

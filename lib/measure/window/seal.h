@@ -8,11 +8,6 @@
 #include "measure/fold/fold.h"
 #include "measure/window/window.h"
 
-/* ---- the steps' operations of a window, and of windows together ---- */
-
-/* Of a window whose exact figures are there: the sums, without a peak. */
-void pki_window_work(pki_window_steps *steps);
-
 /* ---- cutting a run's figures into windows, while it goes on ---- */
 
 /* A window is the difference between what the distributions hold at its two ends, taken under the

@@ -701,6 +701,16 @@ static void add_head_steps(pki_window_steps *steps)
     }
 }
 
+/* Of a window whose exact figures are there: the sums, without a peak. */
+static void pki_window_work(pki_window_steps *steps)
+{
+    pki_step_work all = steps->exact.tail.work;
+    for (size_t i = 0; i < steps->exact.head_count; i++)
+        pki_step_work_add(&all, &steps->exact.head[i].step.work);
+    steps->utilisation = (pki_utilisation){
+        .steps = all.steps, .time = all.time, .model = all.model, .hardware = all.hardware};
+}
+
 static bool complete_steps(pki_window_steps *steps)
 {
     pki_tally durations;

@@ -757,22 +757,3 @@ void pki_report_gpus(const pki_summary *summary, const pki_report_options *optio
     put_kernels(summary, options, file);
     gpu_put_regions(summary, options, file);
 }
-
-void pki_report_activities(const pki_activity_summary *a, FILE *file)
-{
-    if (a->count == 0)
-        return;
-    pki_report_print(file, "%s activit%s of devices and libraries%s", COUNT(a->count),
-                     a->count == 1 ? "y" : "ies",
-                     a->unwritten + a->late + a->unmeasured == 0 ? ""
-                                                                 : ", not all in every figure");
-    if (a->unwritten + a->late + a->unmeasured)
-        pki_report_print(
-            file,
-            "%s of them not in the trace, %s reported too late for their step, %s without"
-            " memory for all figures",
-            COUNT(a->unwritten), COUNT(a->late), COUNT(a->unmeasured));
-    if (a->overhead_count)
-        pki_report_print(file, "CUPTI's overhead, by its own account: %s in %s pieces",
-                         TIME((double)a->overhead), COUNT(a->overhead_count));
-}

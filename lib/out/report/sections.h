@@ -11,7 +11,6 @@
 
 void pki_report_steps(const pki_summary *summary, FILE *file);
 void pki_report_gpus(const pki_summary *summary, const pki_report_options *options, FILE *file);
-void pki_report_activities(const pki_activity_summary *activities, FILE *file);
 void pki_report_costs(const pki_summary *summary, FILE *file);
 void pki_report_events(const pki_summary *summary, FILE *file);
 void pki_report_roofline(const pki_summary *summary, const pki_report_options *options, FILE *file);

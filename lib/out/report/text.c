@@ -839,6 +839,25 @@ static void text_put_thinned(const pki_summary *s, FILE *file)
                          "overhead_max was not held: counting calls alone costs more than that");
 }
 
+static void pki_report_activities(const pki_activity_summary *a, FILE *file)
+{
+    if (a->count == 0)
+        return;
+    pki_report_print(file, "%s activit%s of devices and libraries%s", COUNT(a->count),
+                     a->count == 1 ? "y" : "ies",
+                     a->unwritten + a->late + a->unmeasured == 0 ? ""
+                                                                 : ", not all in every figure");
+    if (a->unwritten + a->late + a->unmeasured)
+        pki_report_print(
+            file,
+            "%s of them not in the trace, %s reported too late for their step, %s without"
+            " memory for all figures",
+            COUNT(a->unwritten), COUNT(a->late), COUNT(a->unmeasured));
+    if (a->overhead_count)
+        pki_report_print(file, "CUPTI's overhead, by its own account: %s in %s pieces",
+                         TIME((double)a->overhead), COUNT(a->overhead_count));
+}
+
 static void put_recording(const pki_summary *summary, FILE *file)
 {
     pki_report_title(file, "RECORDING");
