@@ -216,18 +216,18 @@ static void no_more_than_allowed(void **state)
 }
 
 /* A writer that takes long of a processor. */
-bool __real_pki_capture_job_write(pki_capture_job *job, pki_budget *budget);
-bool __wrap_pki_capture_job_write(pki_capture_job *job, pki_budget *budget);
+bool __real_pki_capture_file_write(pki_capture_job *job);
+bool __wrap_pki_capture_file_write(pki_capture_job *job);
 
 static uint64_t writing_takes; /* ms */
 
-bool __wrap_pki_capture_job_write(pki_capture_job *job, pki_budget *budget)
+bool __wrap_pki_capture_file_write(pki_capture_job *job)
 {
     uint64_t ms = __atomic_load_n(&writing_takes, __ATOMIC_RELAXED) * 1000000;
     for (uint64_t until = pki_read_clock(CLOCK_THREAD_CPUTIME_ID) + ms;
          pki_read_clock(CLOCK_THREAD_CPUTIME_ID) < until;)
         ;
-    return __real_pki_capture_job_write(job, budget);
+    return __real_pki_capture_file_write(job);
 }
 
 static bool is_any_written(void)

@@ -89,26 +89,8 @@ typedef struct pki_capture_job {
 /* Into `part`. False and errno: nothing is there. */
 bool pki_capture_file_write(pki_capture_job *job);
 
-/* ---- from a wish to a file with a name ---- */
-
-/* What it takes to write it without the session. False: the hour has no room, or there is nothing.
- * Under the drain lock. */
-bool pki_capture_job_make(pki_session *session, const pki_waiting_capture *waiting,
-                          pki_budget *budget, pki_capture_job *job);
-
-/* Writes it, removes what has to make room, and gives it its name. False and errno. Without a lock.
- */
-bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget);
-
-/* What captures of this session have in common. */
-void pki_capture_job_forget(void);
-void pki_capture_job_after_fork(void);
-
 /* So many wishes wait; what has become of the others. */
 typedef struct pki_capture_counts {
     uint64_t written, refused, failed, removed;
     unsigned waiting;
 } pki_capture_counts;
-
-/* To the log: what it is, or, with an error, why it is not. */
-void pki_capture_job_log(const pki_capture_job *job, int error);
