@@ -128,7 +128,6 @@ set(PK_SOURCES
   lib/backend/nvml/api.c
   lib/backend/nvml/reading.c
   lib/backend/nvml/nvml.c
-  lib/backend/nvml/sampler.c
   lib/backend/nvtx/none.c
   lib/backend/cupti/none.c
 )

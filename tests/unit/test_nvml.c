@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "../fake/nvml.h"
-#include "backend/nvml/sampler.h"
+#include "backend/nvml/reading.h"
 
 /* ---- a session that asks the mock ---- */
 

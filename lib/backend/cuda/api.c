@@ -214,13 +214,6 @@ const char *pki_cuda_why(void)
     return why;
 }
 
-void pki_cuda_version(char *text, size_t size)
-{
-    int version = 0;
-    if (pki_cuda_known() >= PKI_CUDA_FOUND && pki_cuda.driver_version(&version) == CUDA_SUCCESS)
-        snprintf(text, size, "%d.%d", version / 1000, version % 1000 / 10);
-}
-
 /* What was initialised before the fork cannot be used after it, and not be initialised again. */
 void pki_cuda_api_after_fork(void)
 {
@@ -250,19 +243,4 @@ const char *pki_cuda_error_name(CUresult code)
     return pki_cuda.error_name && pki_cuda.error_name(code, &name) == CUDA_SUCCESS && name
                ? name
                : "error";
-}
-
-bool pki_cuda_is_sticky(CUresult code)
-{
-    switch ((int)code) {
-    case CUDA_ERROR_NOT_INITIALIZED:
-    case CUDA_ERROR_DEINITIALIZED:
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
-    case CUDA_ERROR_ASSERT:
-        return true;
-    default: /* a stack error, an illegal instruction, ..., a launch failure */
-        return code >= CUDA_ERROR_HARDWARE_STACK_ERROR && code <= CUDA_ERROR_LAUNCH_FAILED;
-    }
 }

@@ -88,7 +88,6 @@ pki_cuda_verdict pki_cuda_decide(void);
 /* What is known so far, why it is not LIVE, and the driver's version as 12.4; both may be "". */
 pki_cuda_verdict pki_cuda_known(void);
 const char *pki_cuda_why(void);
-void pki_cuda_version(char *text, size_t size);
 
 void pki_cuda_api_after_fork(void);
 

@@ -43,6 +43,24 @@ static void move_baseline(pki_cuda_clock *c, pki_cuda_point p)
     c->middle = p;
 }
 
+static const pki_cuda_segment *segment_of(const pki_cuda_clock *c, double device)
+{
+    return device < c->now.device ? &c->before : &c->now;
+}
+
+double pki_cuda_clock_ns(const pki_cuda_clock *c, double device)
+{
+    const pki_cuda_segment *s = segment_of(c, device);
+    return s->host + (device - s->device) * s->rate;
+}
+
+/* How far off that may be. */
+static double pki_cuda_clock_doubt(const pki_cuda_clock *c, double device)
+{
+    const pki_cuda_segment *s = segment_of(c, device);
+    return s->doubt + fabs(device - s->device) * s->rate_doubt;
+}
+
 static void begin(pki_cuda_clock *c, pki_cuda_point p, double rate)
 {
     c->now = c->before = (pki_cuda_segment){p.device, p.host, rate, p.doubt, DRIFT};
@@ -97,23 +115,6 @@ void pki_cuda_clock_anchor(pki_cuda_clock *c, pki_cuda_point p)
         begin(c, p, 1);
     else
         extend(c, p);
-}
-
-static const pki_cuda_segment *segment_of(const pki_cuda_clock *c, double device)
-{
-    return device < c->now.device ? &c->before : &c->now;
-}
-
-double pki_cuda_clock_ns(const pki_cuda_clock *c, double device)
-{
-    const pki_cuda_segment *s = segment_of(c, device);
-    return s->host + (device - s->device) * s->rate;
-}
-
-double pki_cuda_clock_doubt(const pki_cuda_clock *c, double device)
-{
-    const pki_cuda_segment *s = segment_of(c, device);
-    return s->doubt + fabs(device - s->device) * s->rate_doubt;
 }
 
 /* What the bound says of another device time, at its most cautious: sign is where caution lies. */
@@ -173,14 +174,6 @@ static uint64_t interval_ns(const pki_cuda_anchors *a)
     if (anchors > 0 && a->width > WIDE_NS)
         return first[1];
     return anchors < PKI_COUNT_OF(first) ? first[anchors] : INTERVAL_NS;
-}
-
-void pki_cuda_anchors_reset(pki_cuda_anchors *a)
-{
-    memset(&a->clock, 0, sizeof a->clock);
-    memset(&a->bounds, 0, sizeof a->bounds);
-    a->pending_ns = 0;
-    a->made = a->made && !a->useless; /* try again */
 }
 
 /* Of the highest priority where the driver has priorities. */
@@ -356,6 +349,13 @@ bool pki_cuda_anchors_update(pki_cuda_context *c)
     return a->clock.anchors > 0;
 }
 
+/* The step of a float at that distance from the last anchor. */
+static double pki_cuda_step_ns(const pki_cuda_context *c, double device)
+{
+    const pki_cuda_anchors *a = &c->anchors;
+    return pki_cuda_quantum_ns((device - a->device[a->now]) / 1e6);
+}
+
 void pki_cuda_anchors_learn(pki_cuda_context *c, double device, uint64_t not_reached_ns,
                             uint64_t reached_ns)
 {
@@ -393,10 +393,12 @@ CUresult pki_cuda_event_time(pki_cuda_context *c, CUevent event, double *device)
     return code;
 }
 
-double pki_cuda_step_ns(const pki_cuda_context *c, double device)
+uint64_t pki_cuda_session_ns(const pki_cuda_context *c, double device, double *doubt)
 {
-    const pki_cuda_anchors *a = &c->anchors;
-    return pki_cuda_quantum_ns((device - a->device[a->now]) / 1e6);
+    const pki_cuda_clock *clock = &c->anchors.clock;
+    double ns = pki_cuda_clock_ns(clock, device);
+    *doubt = pki_cuda_clock_doubt(clock, device) + pki_cuda_step_ns(c, device);
+    return ns > 0 ? (uint64_t)llround(ns) : 0;
 }
 
 double pki_cuda_same_ns(const pki_cuda_context *c, double device)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "backend/cuda/api.h"
 
@@ -51,9 +52,6 @@ void pki_cuda_clock_anchor(pki_cuda_clock *clock, pki_cuda_point point);
 /* Of the session, for a device time not much older than the anchor before the last. */
 double pki_cuda_clock_ns(const pki_cuda_clock *clock, double device);
 
-/* How far off that may be. */
-double pki_cuda_clock_doubt(const pki_cuda_clock *clock, double device);
-
 /* The smallest step of a float of so many milliseconds, in nanoseconds. */
 double pki_cuda_quantum_ns(double milliseconds);
 
@@ -84,9 +82,6 @@ typedef struct pki_cuda_anchors {
     pki_cuda_bounds bounds;
 } pki_cuda_anchors;
 
-/* Before the first span is read in a session: times are that session's. */
-void pki_cuda_anchors_reset(pki_cuda_anchors *anchors);
-
 /* Takes a new anchor if it is time to. False as long as there is none at all. */
 bool pki_cuda_anchors_update(struct pki_cuda_context *context);
 
@@ -98,8 +93,8 @@ CUresult pki_cuda_event_time(struct pki_cuda_context *context, CUevent event, do
 void pki_cuda_anchors_learn(struct pki_cuda_context *context, double device,
                             uint64_t not_reached_ns, uint64_t reached_ns);
 
-/* The step of a float at that distance from the last anchor. */
-double pki_cuda_step_ns(const struct pki_cuda_context *context, double device);
+/* When that is in the session, and how far off that may be, by that step, too. */
+uint64_t pki_cuda_session_ns(const struct pki_cuda_context *context, double device, double *doubt);
 
 /* Two times read of one event differ by less than this, if it is not stamped in between; replays of
  * a graph follow each other at larger distances. The older it is, the coarser are the floats. */

@@ -134,19 +134,11 @@ static void pki_cuda_sum(pk_gpu_counts *c)
     (1u << 20) /* of the tracks of spans; kernels have their streams' ids, below                   \
                 */
 
-static uint64_t ns_of(const pki_cuda_lane *l, double device)
-{
-    double ns = pki_cuda_clock_ns(&l->context->anchors.clock, device);
-    return ns > 0 ? (uint64_t)llround(ns) : 0;
-}
-
 /* Where a device's time lies in the session's; not before what the lane has emitted already, which
  * adds to the doubt. */
 static uint64_t session_time(pki_cuda_lane *l, double device, double *doubt)
 {
-    uint64_t ns = ns_of(l, device);
-    *doubt = pki_cuda_clock_doubt(&l->context->anchors.clock, device) +
-             pki_cuda_step_ns(l->context, device);
+    uint64_t ns = pki_cuda_session_ns(l->context, device, doubt);
     if (ns < l->last)
         *doubt += (double)(l->last - ns);
     l->last = PKI_MAX(l->last, ns);
@@ -652,6 +644,13 @@ uint32_t pk_gpu_gate_;
 static pk_gpu_counts final; /* of the last session; under the drain lock */
 static bool running, started_once;
 
+static void pki_cuda_version(char *text, size_t size)
+{
+    int version = 0;
+    if (pki_cuda_known() >= PKI_CUDA_FOUND && pki_cuda.driver_version(&version) == CUDA_SUCCESS)
+        snprintf(text, size, "%d.%d", version / 1000, version % 1000 / 10);
+}
+
 static void tell(pki_cuda_verdict verdict, pk_backend_info *info)
 {
     info->live = verdict == PKI_CUDA_LIVE;
@@ -685,6 +684,15 @@ static void foresee(void)
     memset(&final, 0, sizeof final); /* whether or not it is there in this session */
     pthread_mutex_unlock(&pki_drain_lock);
     pki_cuda_find();
+}
+
+/* Before the first span is read in a session: times are that session's. */
+static void pki_cuda_anchors_reset(pki_cuda_anchors *a)
+{
+    memset(&a->clock, 0, sizeof a->clock);
+    memset(&a->bounds, 0, sizeof a->bounds);
+    a->pending_ns = 0;
+    a->made = a->made && !a->useless; /* try again */
 }
 
 static bool start(const pki_config *config)
@@ -758,11 +766,9 @@ static void after_fork(void)
     running = false;
     memset(&final, 0, sizeof final);
     pki_cuda_api_after_fork();
-    pki_cuda_contexts_after_fork();
     pki_cuda_lanes_after_fork();
     pki_cuda_graphs_after_fork();
     pki_cuda_operations_after_fork();
-    pki_cuda_threads_after_fork();
 }
 
 pk_status(pk_get_gpu_counts)(pk_gpu_counts *counts)

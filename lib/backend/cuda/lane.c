@@ -177,6 +177,21 @@ static pki_cuda_context *pki_cuda_context_for(CUcontext handle)
     return c;
 }
 
+bool pki_cuda_is_sticky(CUresult code)
+{
+    switch ((int)code) {
+    case CUDA_ERROR_NOT_INITIALIZED:
+    case CUDA_ERROR_DEINITIALIZED:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+        return true;
+    default: /* a stack error, an illegal instruction, ..., a launch failure */
+        return code >= CUDA_ERROR_HARDWARE_STACK_ERROR && code <= CUDA_ERROR_LAUNCH_FAILED;
+    }
+}
+
 bool pki_cuda_context_failed(pki_cuda_context *c, CUresult code)
 {
     if (!pki_load(&c->dead) && pki_cuda_is_sticky(code)) {
@@ -226,15 +241,6 @@ bool pki_cuda_context_use(pki_cuda_context *c)
         pki_cuda_context_alive(c);
     used = code ? NULL : c;
     return !code;
-}
-
-void pki_cuda_contexts_after_fork(void)
-{
-    used = NULL;
-    static void *volatile parents __attribute__((unused)); /* neither freed nor lost */
-    pthread_mutex_init(&context_lock, NULL);
-    parents = context_first;
-    context_first = NULL; /* they are the parent's, events included */
 }
 
 /* ---- one thread's spans on one stream, in the order of that stream ---- */
@@ -338,14 +344,6 @@ void pki_cuda_lane_enter(pki_cuda_lane *l)
     pki_store_release(&l->session, session); /* acquire: the collector's walk */
 }
 
-void pki_cuda_lanes_after_fork(void)
-{
-    static void *volatile parents __attribute__((unused)); /* neither freed nor lost */
-    pthread_mutex_init(&lock, NULL);
-    parents = first;
-    first = NULL;
-}
-
 /* ---- in the trace ---- */
 
 static void name_stream(const pki_cuda_lane *l, char *text, size_t size)
@@ -428,8 +426,22 @@ bool pki_cuda_threads_prepare(void)
     return key_made;
 }
 
-void pki_cuda_threads_after_fork(void)
+static void contexts_after_fork(void)
 {
+    used = NULL;
+    static void *volatile parents __attribute__((unused)); /* neither freed nor lost */
+    pthread_mutex_init(&context_lock, NULL);
+    parents = context_first;
+    context_first = NULL; /* they are the parent's, events included */
+}
+
+void pki_cuda_lanes_after_fork(void)
+{
+    static void *volatile parents __attribute__((unused)); /* neither freed nor lost */
+    contexts_after_fork();
+    pthread_mutex_init(&lock, NULL);
+    parents = first;
+    first = NULL;
     free(self); /* this thread's own: nobody else is here to use it */
     self = NULL;
     if (key_made)

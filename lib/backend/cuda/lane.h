@@ -129,8 +129,6 @@ bool pki_cuda_context_alive(pki_cuda_context *context);
 bool pki_cuda_context_use(pki_cuda_context *context);
 void pki_cuda_context_use_none(void);
 
-void pki_cuda_contexts_after_fork(void);
-
 /* ---- one thread's spans on one stream, in the order of that stream ---- */
 
 /* A lane is a ring of marks: a begin, an end, or the giving up of what was begun. The thread writes
@@ -318,4 +316,3 @@ extern void (*pki_cuda_at_thread_end)(void);
 
 bool pki_cuda_threads_prepare(void);
 void pki_cuda_lanes_after_fork(void);
-void pki_cuda_threads_after_fork(void);

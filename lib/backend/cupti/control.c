@@ -1,6 +1,6 @@
+/* lib/backend/cupti/control.c - when CUPTI is on: taken, switched, and given back */
 #include "backend/cupti/control.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,392 +16,23 @@
 #include "base/compiler.h"
 #include "base/loader.h"
 #include "base/log.h"
-
-/* ---- libcupti's functions, found while the program runs ---- */
-
-pki_cupti_table pki_cupti;
-static uint32_t loaded_version;
-static bool usable;
-static char why_not[192];
-
-#define FUNCTION(name) PKI_DL_FUNCTION(pki_cupti_table, name, "cupti" #name, false),
-#define LATER_FUNCTION(name) PKI_DL_FUNCTION(pki_cupti_table, name, "cupti" #name, true),
-
-static const pki_dl_function functions[] = {PKI_CUPTI_FUNCTIONS(FUNCTION, LATER_FUNCTION)};
-
-/* What NVIDIA's release notes and other tools' users have met. */
-static const pki_cupti_fault faults[] = {
-    {0, PKI_CUPTI_11_6, true, false, "it is older than CUDA 11.6 and does not take our clock"},
-    {PKI_CUPTI_13_0, PKI_CUPTI_13_0_U1, true, false,
-     "that of CUDA 13.0 without update 1 can lock up when it is switched off"},
-    {PKI_CUPTI_13_0_U1, PKI_CUPTI_13_1, false, true,
-     "that of CUDA 13.0 update 1 has given no valid times after 25 million kernels of graphs: "
-     "without cupti_graph_nodes a long run records graphs as wholes"},
-    {PKI_CUPTI_13_1, PKI_CUPTI_13_1_U1, false, false,
-     "that of CUDA 13.1 without update 1 ties graph launches to the wrong calls in a process's later "
-     "sessions"},
-    {PKI_CUPTI_13_1_U1, PKI_CUPTI_13_4_U1, false, true,
-     "before that of CUDA 13.4 update 1 it can take ever more processor time in long runs: without "
-     "cupti_graph_nodes it has less to tell"},
-};
-
-const pki_cupti_fault *pki_cupti_fault_of(uint32_t version)
-{
-    for (size_t i = 0; i < PKI_COUNT_OF(faults); i++)
-        if (version >= faults[i].from && version < faults[i].until)
-            return &faults[i];
-    return NULL;
-}
-
-void pki_cupti_version_text(uint32_t version, char *text, size_t size)
-{
-    static const char *const old[] = {
-        [17] = "11.6", [18] = "11.8", [19] = "12.0", [20] = "12.2",
-        [21] = "12.3", [22] = "12.4", [23] = "12.5", [24] = "12.6",
-        [25] = "12.6", [26] = "12.8", [27] = "12.9", [28] = "12.9 update 1"};
-    if (version >= 10000)
-        snprintf(text, size, "%u.%u (%u)", version / 10000, version / 100 % 100, version);
-    else if (version < PKI_COUNT_OF(old) && old[version])
-        snprintf(text, size, "%s (%u)", old[version], version);
-    else
-        snprintf(text, size, "%u", version);
-}
-
-/* By what it calls itself, for the loader, then where the toolkit puts it, then in Python's
- * packages: those of CUDA 13 share a folder. */
-static void *open_library(void)
-{
-    static const char *const files[] = {"libcupti.so.13", "libcupti.so.12", NULL};
-    static const char *const packages[] = {"cu13", "cuda_cupti", NULL};
-    const char *given = secure_getenv("PK_CUPTI_LIBRARY");
-    static const char *const names[] = {"libcupti.so.13",
-                                        "libcupti.so.12",
-                                        "libcupti.so",
-                                        "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
-                                        "/usr/local/cuda/lib64/libcupti.so",
-                                        NULL};
-    void *library = pki_dl_open("PK_CUPTI_LIBRARY", names, why_not, sizeof why_not);
-    return library || (given && *given) ? library
-                                        : pki_wheel_open(files, packages, why_not, sizeof why_not);
-}
-
-static void load(void)
-{
-    char text[32];
-    void *library = open_library();
-    if (!library || !pki_dl_bind(library, functions, PKI_COUNT_OF(functions), &pki_cupti, why_not,
-                                 sizeof why_not))
-        return;
-    CUptiResult result = pki_cupti.GetVersion(&loaded_version);
-    if (result != CUPTI_SUCCESS) {
-        snprintf(why_not, sizeof why_not, "cuptiGetVersion: %s", pki_cupti_result_text(result));
-        return;
-    }
-    if (loaded_version >= PKI_CUPTI_13_3)
-        pki_cupti_several_find(library, &pki_cupti);
-    const pki_cupti_fault *fault = pki_cupti_fault_of(loaded_version);
-    pki_cupti_version_text(loaded_version, text, sizeof text);
-    usable = !fault || !fault->refused;
-    if (!usable)
-        snprintf(why_not, sizeof why_not, "CUPTI %s: %s", text, fault->why);
-}
-
-bool pki_cupti_load(char *reason, size_t size)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load);
-    if (!usable)
-        snprintf(reason, size, "%s", why_not);
-    return usable;
-}
-
-uint32_t pki_cupti_version(void)
-{
-    return loaded_version;
-}
-
-const char *pki_cupti_result_text(CUptiResult result)
-{
-    const char *name = NULL;
-    switch (result) {
-    case CUPTI_ERROR_NOT_INITIALIZED:
-        return "CUPTI does not start with this driver: it may be newer than the driver is (15)";
-    case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
-    case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
-        return "not on this virtual GPU: its host has to allow tracing (33, 40)";
-    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
-        return "the driver lets only root trace (35): NVreg_RestrictProfilingToAdminUsers=0";
-    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
-    case CUPTI_ERROR_MAX_LIMIT_REACHED:
-        return "another tool in this process uses CUPTI (39, 12)";
-    case CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED:
-        return "not in confidential computing mode (41)";
-    case CUPTI_ERROR_UNKNOWN:
-        return "CUPTI finds no working driver (999)";
-    default:
-        break;
-    }
-    if (!pki_cupti.GetResultString || pki_cupti.GetResultString(result, &name) != CUPTI_SUCCESS)
-        name = NULL;
-    return name ? name : "an error that CUPTI has no name for";
-}
-
-/* ---- the memory that CUPTI writes records into ---- */
-
-#define PKI_CUPTI_BUFFERS_MOST 8192u
-
-#define SLOTS 32
-
-static pki_cupti_buffer *filled, *walked; /* the newest first */
-static pki_cupti_buffer *free_ones[SLOTS];
-static uint64_t refused;
-static PKI_ALIGNED uint8_t scrap[PKI_LINE]; /* eight bytes of it, for everybody: nothing fits */
-
-/* All that exist, by their place. What CUPTI gives back may be another tool's, and is not looked at
- * before it has been found here. */
-static pki_cupti_buffer *ours[PKI_CUPTI_BUFFERS_MOST];
-/* Since when CUPTI has it, ns, an even number; odd: it has come back, and is about to be in
- * `filled`; 0: CUPTI does not have it. */
-static uint64_t asked[PKI_CUPTI_BUFFERS_MOST];
-static uint32_t places;  /* behind the last that has ever been used */
-static uint64_t moves;   /* buffers asked for, had or not, and given back */
-static uint64_t foreign; /* given back, and not ours */
-static bool ended;       /* nobody reads them any more */
-
-static pki_cupti_buffer *acquire_free(void)
-{
-    for (unsigned i = 0; i < SLOTS; i++) {
-        if (!pki_load(&free_ones[i]))
-            continue;
-        /* Pairs with the release in put_free: its bytes are zero. */
-        pki_cupti_buffer *b = __atomic_exchange_n(&free_ones[i], NULL, __ATOMIC_ACQUIRE);
-        if (b)
-            return b;
-    }
-    return NULL;
-}
-
-static bool put_free(pki_cupti_buffer *b)
-{
-    for (unsigned i = 0; i < SLOTS; i++) {
-        pki_cupti_buffer *none = NULL;
-        if (__atomic_compare_exchange_n(&free_ones[i], &none, b, false, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED))
-            return true;
-    }
-    return false;
-}
-
-static bool find_place(pki_cupti_buffer *b)
-{
-    for (uint32_t i = 0; i < PKI_CUPTI_BUFFERS_MOST; i++) {
-        pki_cupti_buffer *none = NULL;
-        if (pki_load(&ours[i]) || !__atomic_compare_exchange_n(&ours[i], &none, b, false,
-                                                               __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            continue;
-        b->place = i;
-        uint32_t behind = pki_load(&places);
-        while (behind <= i && !__atomic_compare_exchange_n(&places, &behind, i + 1, true,
-                                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            ;
-        return true;
-    }
-    return false;
-}
-
-static pki_cupti_buffer *make(void)
-{
-    size_t bytes = sizeof(pki_cupti_buffer) + PKI_CUPTI_BUFFER_BYTES;
-    pki_cupti_buffer *b = aligned_alloc(PKI_LINE, bytes);
-    if (!b)
-        return NULL;
-    memset(b, 0, bytes);
-    if (find_place(b))
-        return b;
-    free(b);
-    return NULL;
-}
-
-void CUPTIAPI pki_cupti_buffer_requested(uint8_t **data, size_t *size, size_t *records_most)
-{
-    int saved = errno;
-    bool wanted = !pki_load(&ended);
-    pki_cupti_buffer *b = wanted ? acquire_free() : NULL;
-    if (!b && wanted)
-        b = make();
-    if (b) /* before it holds anything: see oldest_asked */
-        pki_store_release(&asked[b->place], PKI_MAX(pki_monotonic_ns() & ~(uint64_t)1, 2u));
-    else
-        pki_fetch_add(&refused, (uint64_t)1);
-    pki_fetch_add(&moves, (uint64_t)1);
-    *data = b ? b->data : scrap;
-    *size = b ? PKI_CUPTI_BUFFER_BYTES : 8;
-    *records_most = 0;
-    errno = saved;
-}
-
-/* Its place in the table; PKI_CUPTI_BUFFERS_MOST: it is not ours. */
-static uint32_t place_of(const uint8_t *data)
-{
-    for (uint32_t i = 0; i < pki_load(&places); i++) {
-        const pki_cupti_buffer *b = pki_load(&ours[i]);
-        if (b && b->data == data)
-            return i;
-    }
-    return PKI_CUPTI_BUFFERS_MOST;
-}
-
-/* False: CUPTI does not have it. *odd: what it is marked with from here on. */
-static bool take_back(uint32_t place, uint64_t *odd)
-{
-    uint64_t since = pki_load(&asked[place]);
-    *odd = since | 1;
-    return since && since != *odd &&
-           __atomic_compare_exchange_n(&asked[place], &since, *odd, false, __ATOMIC_RELAXED,
-                                       __ATOMIC_RELAXED);
-}
-
-static void push(pki_cupti_buffer **list, pki_cupti_buffer *b)
-{
-    pki_cupti_buffer *head = pki_load(list);
-    do
-        b->next = head; /* the release pairs with the acquire in take_all */
-    while (!__atomic_compare_exchange_n(list, &head, b, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
-}
-
-void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t *data,
-                                         size_t size, size_t valid)
-{
-    (void)context, (void)stream;
-    if (!data || data == scrap)
-        return;
-    const uint32_t place = place_of(data);
-    uint64_t odd;
-    if (place == PKI_CUPTI_BUFFERS_MOST || !take_back(place, &odd)) {
-        pki_fetch_add(&foreign, (uint64_t)1);
-        return;
-    }
-    pki_cupti_buffer *b = pki_load(&ours[place]);
-    b->valid = PKI_MIN(valid, PKI_MIN(size, PKI_CUPTI_BUFFER_BYTES));
-    push(&filled, b);
-    /* It may have been read by now, and freed, or asked for again: then another time stands there.
-     */
-    __atomic_compare_exchange_n(&asked[place], &odd, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-    pki_fetch_add(&moves, (uint64_t)1);
-}
-
-/* In `asked` until it lies in `filled`, so that whoever finds it in neither has read it. */
-static uint64_t oldest_asked(void)
-{
-    uint64_t oldest = UINT64_MAX;
-    for (uint32_t i = 0; i < pki_load(&places); i++) {
-        uint64_t since = pki_load_acquire(&asked[i]); /* pairs with the release of a 0 */
-        oldest = since && since < oldest ? since : oldest;
-    }
-    return oldest;
-}
-
-/* How often buffers have been asked for and given back, and how many CUPTI has. */
-static uint64_t pki_cupti_buffers_moves(uint32_t *held)
-{
-    *held = 0;
-    for (uint32_t i = 0; i < pki_load(&places); i++)
-        *held += pki_load(&asked[i]) != 0;
-    return pki_load(&moves);
-}
-
-uint64_t pki_cupti_buffers_foreign(void)
-{
-    return pki_load(&foreign);
-}
-
-/* The oldest first. As a whole, so nobody can put one back that another pusher still looks at. */
-static pki_cupti_buffer *take_all(pki_cupti_buffer **list)
-{
-    /* Pairs with the release in push. */
-    pki_cupti_buffer *newest = pki_exchange_acquire(list, NULL), *oldest = NULL;
-    while (newest) {
-        pki_cupti_buffer *next = newest->next;
-        newest->next = oldest;
-        oldest = newest;
-        newest = next;
-    }
-    return oldest;
-}
-
-static void walk(pki_cupti_buffer *b)
-{
-    CUpti_Activity *record = NULL;
-    CUptiResult result = b->valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
-    while (result == CUPTI_SUCCESS) {
-        result = pki_cupti.ActivityGetNextRecord(b->data, b->valid, &record);
-        size_t at = result == CUPTI_SUCCESS ? (size_t)((uint8_t *)record - b->data) / 8 : 0;
-        if (result == CUPTI_SUCCESS)
-            b->begins[at / 64] |= (uint64_t)1 << at % 64;
-    }
-    b->broken = result != CUPTI_ERROR_MAX_LIMIT_REACHED;
-}
-
-void pki_cupti_buffers_walk(void)
-{
-    for (pki_cupti_buffer *b = take_all(&filled), *next; b; b = next) {
-        next = b->next;
-        walk(b);
-        push(&walked, b);
-    }
-}
-
-pki_cupti_buffer *pki_cupti_buffers_drain(void)
-{
-    return take_all(&walked);
-}
-
-static void discard(pki_cupti_buffer *b)
-{
-    pki_store(&ours[b->place], NULL);
-    free(b);
-}
-
-void pki_cupti_buffer_release(pki_cupti_buffer *b)
-{
-    memset(b->data, 0, b->valid);
-    memset(b->begins, 0, sizeof b->begins);
-    if (!put_free(b))
-        discard(b);
-}
-
-void pki_cupti_buffers_end(bool yes)
-{
-    pki_store(&ended, yes);
-}
-
-uint64_t pki_cupti_buffers_refused(void)
-{
-    return pki_load(&refused);
-}
-
-void pki_cupti_buffers_trim(void)
-{
-    pki_cupti_buffer *b;
-    while ((b = acquire_free()) != NULL)
-        discard(b);
-}
-
-void pki_cupti_buffers_after_fork(void)
-{
-    filled = walked = NULL;
-    memset(free_ones, 0, sizeof free_ones);
-    memset(ours, 0, sizeof ours);
-    memset(asked, 0, sizeof asked);
-    places = 0;
-}
+#include "measure/fold/fold.h"
+#include "measure/steps/steps.h"
+#include "session/activity.h"
+#include "session/backend.h"
+#include "session/captures/captures.h"
+#include "session/session.h"
 
 /* ---- taking CUPTI, switching it on, off, and giving it back ---- */
+
+static void pki_cupti_flush(bool forced);
+static void pki_cupti_close(void);
+static void pki_cupti_memory_off(void);
 
 static CUpti_SubscriberHandle subscriber; /* NULL: not taken */
 static bool recording;
 uint32_t pki_cupti_recording;
-static bool of_memory; /* what is allocated is recorded, too, or alone */
+static bool for_memory; /* what is allocated is recorded, too, or alone */
 static bool memory_kinds_on;
 static bool has_our_clock; /* once per process: to register it again damages a record */
 static bool taken_before_fork;
@@ -495,12 +126,10 @@ static void disable_query_records(void)
 static void give_up_missing(void)
 {
     const uint64_t now = pki_monotonic_ns();
-    if (oldest_asked() == UINT64_MAX)
+    if (pki_cupti_buffers_oldest() == UINT64_MAX)
         return;
     pki_cupti_flush(true);
-    for (uint32_t i = 0; i < pki_load(&places); i++)
-        if (pki_load(&asked[i]) < now)
-            pki_store(&asked[i], (uint64_t)0);
+    pki_cupti_buffers_give_up(now);
 }
 
 /* Buffers are zeroed by us, off the program's threads, and each thread fills its own. */
@@ -510,10 +139,7 @@ static bool prepare(char *reason, size_t size)
     set_attribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, 1);
     if (pki_cupti.SetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM) != CUPTI_SUCCESS)
         pki_log(PK_LOG_WARNING, "cupti: CUDA calls carry pthread's ids, not the system's");
-    if (failed("cuptiActivityRegisterCallbacks",
-               pki_cupti.ActivityRegisterCallbacks(pki_cupti_buffer_requested,
-                                                   pki_cupti_buffer_completed),
-               reason, size))
+    if (failed("cuptiActivityRegisterCallbacks", pki_cupti_buffers_register(), reason, size))
         return false;
     if (!has_our_clock &&
         failed("cuptiActivityRegisterTimestampCallback",
@@ -607,7 +233,7 @@ static bool is_there(char *reason, size_t size)
 
 static void release_subscriber(void)
 {
-    if (recording || of_memory)
+    if (recording || for_memory)
         return;
     pki_cupti.Unsubscribe(subscriber);
     subscriber = NULL;
@@ -646,23 +272,20 @@ static bool record(bool graph_nodes, char *reason, size_t size)
     return false;
 }
 
-bool pki_cupti_open(bool graph_nodes, char *reason, size_t size)
+/* True: it records. If not, why not. graph_nodes: each kernel of a graph. */
+static bool pki_cupti_open(bool graph_nodes, char *reason, size_t size)
 {
     if (!ensure_subscriber(reason, size))
         return false;
     return record(graph_nodes, reason, size);
 }
 
-bool pki_cupti_resume(bool graph_nodes, char *reason, size_t size)
-{
-    return record(graph_nodes, reason, size);
-}
-
-bool pki_cupti_memory_on(char *reason, size_t size)
+/* Records again, after pki_cupti_quiet. False: why not, and it is closed. */
+static bool pki_cupti_memory_on(char *reason, size_t size)
 {
     if (!ensure_subscriber(reason, size))
         return false;
-    of_memory = true;
+    for_memory = true;
     warn_of_refused(pki_cupti_attribute_memory(subscriber, true));
     if (!failed("cuptiActivityEnable of memory's records", enable_memory_kinds(), reason, size))
         return true;
@@ -670,11 +293,13 @@ bool pki_cupti_memory_on(char *reason, size_t size)
     return false;
 }
 
-void pki_cupti_memory_off(void)
+/* Records what is allocated and freed, whether or not it records the rest, until it is turned off:
+ * before pki_cupti_open, behind pki_cupti_close. */
+static void pki_cupti_memory_off(void)
 {
-    if (!subscriber || !of_memory)
+    if (!subscriber || !for_memory)
         return;
-    of_memory = false;
+    for_memory = false;
     pki_cupti_attribute_memory(subscriber, false);
     if (!recording)
         disable_memory_kinds();
@@ -682,7 +307,8 @@ void pki_cupti_memory_off(void)
     release_subscriber();
 }
 
-void pki_cupti_quiet(void)
+/* Records nothing more. What it has is still to be flushed. */
+static void pki_cupti_quiet(void)
 {
     if (!recording)
         return;
@@ -694,7 +320,7 @@ void pki_cupti_quiet(void)
         pki_cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_CUDA_EVENT);
     for (size_t i = PKI_COUNT_OF(kinds); i-- > 0;)
         pki_cupti.ActivityDisable(kinds[i].kind);
-    if (!of_memory)
+    if (!for_memory)
         disable_memory_kinds();
     pki_cupti_attribute_off();
 }
@@ -727,7 +353,8 @@ static void note_moves(moment before)
     flushed.moves = after.moves;
 }
 
-void pki_cupti_flush(bool forced)
+/* Gives back all that is complete, and walks it; forced: all. */
+static void pki_cupti_flush(bool forced)
 {
     size_t more = 0;
     if (!subscriber)
@@ -740,21 +367,28 @@ void pki_cupti_flush(bool forced)
     pki_cupti_buffers_walk();
 }
 
-uint64_t pki_cupti_all_until(bool *lost)
+/* Behind a flush: what began before that, and has ended, has come back and been walked.
+ * CLOCK_MONOTONIC ns; UINT64_MAX: all has. CUPTI may have a buffer of ours since then: a flush that
+ * is not forced "doesn't return buffers which have one or more incomplete records"
+ * (cupti_activity.h). Or it has none, and what was launched since then has moved none: it has gone
+ * to another tool, or was under way as the records were switched off. *lost, where all of them are
+ * to be here: it is certain that there are more. */
+static uint64_t pki_cupti_all_until(bool *lost)
 {
-    uint64_t oldest = oldest_asked(); /* first: what came back meanwhile is walked */
+    uint64_t oldest = pki_cupti_buffers_oldest(); /* first: what came back meanwhile is walked */
     pki_cupti_buffers_walk();
     *lost = oldest < flushed.ns || pki_cupti_launches().recorded > known.calls;
     return oldest < UINT64_MAX || known.ns == flushed.ns ? oldest : known.ns;
 }
 
-void pki_cupti_close(void)
+/* Quiet, a forced flush, and anybody may have it, unless what is allocated is recorded. */
+static void pki_cupti_close(void)
 {
     if (!subscriber)
         return;
     pki_cupti_quiet();
     pki_cupti_flush(true);
-    if (of_memory)
+    if (for_memory)
         pki_cupti_attribute(subscriber, false);
     release_subscriber();
 }
@@ -780,14 +414,18 @@ static void see_moves(void)
     seen.flushes = 0;
 }
 
-void pki_cupti_forget(void)
+/* a session begins */
+static void pki_cupti_forget(void)
 {
     pki_store(&dropped, (uint64_t)0);
     see_moves();
     flushed = known = moment_now();
 }
 
-bool pki_cupti_taken(void)
+/* Once per flush: has another tool registered buffers of its own? Then calls come back and their
+ * records do not: for two flushes there have been more of them than what CUPTI has of ours has room
+ * for, and it has asked for nothing. */
+static bool pki_cupti_taken(void)
 {
     uint32_t held;
     uint64_t calls = pki_cupti_launches().begun; /* first: who launches asks for a buffer */
@@ -799,25 +437,505 @@ bool pki_cupti_taken(void)
     return seen.flushes >= 2;
 }
 
-void pki_cupti_abandon(void)
+/* Nothing that is the other tool's now is switched, nor flushed. */
+static void pki_cupti_abandon(void)
 {
     pki_cupti_attribute_off();
     pki_cupti_attribute_memory(subscriber, false);
     pki_store(&pki_cupti_recording, 0u);
-    recording = of_memory = memory_kinds_on = false;
+    recording = for_memory = memory_kinds_on = false;
     release_subscriber();
 }
 
-uint64_t pki_cupti_dropped(void)
+/* ---- window ---- */
+
+#define LEAD_NS 500000000u /* what taking CUPTI may take, and some rounds of the collector */
+#define LINGER_NS 1000000000u
+
+/* When CUPTI is to record, if for a range of steps only, or for what
+ * captures want (session/captures/captures.h).
+ *
+ * The collector switches it on somewhat ahead of the range, going by how long steps have taken, and
+ * off behind it; what began outside the range is dropped. Kernels that are still running then have
+ * a second to end before CUPTI is given back.
+ *
+ * Threads: one at a time; takes the fold lock. */
+
+typedef enum pki_cupti_phase {
+    PKI_CUPTI_AHEAD,  /* nothing to do yet */
+    PKI_CUPTI_WITHIN, /* to be on */
+    PKI_CUPTI_BEHIND, /* to be off, but kernels may still run */
+    PKI_CUPTI_PAST    /* to be given back */
+} pki_cupti_phase;
+
+typedef struct pki_cupti_window {
+    pki_cupti_phase phase;
+    uint64_t begin, end; /* ns since the session started; UINT64_MAX: not known yet */
+} pki_cupti_window;
+
+static bool whole;
+static uint64_t off_since; /* The whole session, without a range. */
+/* and one; 0: it is wanted, or never was */
+
+static void pki_cupti_window_start(const pki_config *config)
 {
-    return pki_load(&dropped);
+    whole = !config->cupti_window;
+    off_since = 0;
+    if (whole)
+        return;
+    pki_fold_lock();
+    pki_step_watch_start(config->cupti_first, config->cupti_last);
+    pki_fold_unlock();
 }
 
-void pki_cupti_control_after_fork(void)
+/* Steps vary: a quarter of one earlier than expected, or when the step before begins. */
+static bool is_near(const pki_step_watch *w, uint64_t now)
 {
+    uint64_t expected = pki_step_watch_expect(w), lead = PKI_MAX(LEAD_NS, w->usual_ns / 4);
+    return w->first - PKI_MIN(w->next, w->first) <= 1 ||
+           (expected != PKI_NOT_YET && expected <= now + lead);
+}
+
+static pki_cupti_window pki_cupti_window_at(uint64_t now)
+{
+    if (whole)
+        return (pki_cupti_window){PKI_CUPTI_WITHIN, 0, UINT64_MAX};
+    pki_fold_lock();
+    pki_step_watch w = pki_step_watch_now();
+    pki_fold_unlock();
+    pki_cupti_window window = {PKI_CUPTI_AHEAD, w.begin_ns, w.end_ns};
+    if (w.end_ns != PKI_NOT_YET)
+        window.phase = now >= w.end_ns + LINGER_NS ? PKI_CUPTI_PAST : PKI_CUPTI_BEHIND;
+    else if (w.begin_ns != PKI_NOT_YET || is_near(&w, now))
+        window.phase = PKI_CUPTI_WITHIN;
+    return window;
+}
+
+/* As captures want it: any number of times, and of whatever steps. */
+static pki_cupti_phase pki_cupti_armed_at(uint64_t now)
+{
+    if (pki_arming_now()) {
+        off_since = 0;
+        return PKI_CUPTI_WITHIN;
+    }
+    off_since = off_since ? off_since : now + 1;
+    return now >= off_since + LINGER_NS ? PKI_CUPTI_PAST : PKI_CUPTI_BEHIND;
+}
+
+/* ---- marks ---- */
+
+/* From when till when CUPTI has recorded, on its way from who switches
+ * it to who emits.
+ *
+ * Threads: one at a time puts, one at a time takes; nothing else is locked. */
+
+#define MARKS 16u
+
+static pki_cupti_mark marks[MARKS];
+static uint32_t put, taken; /* how many ever */
+
+static void pki_cupti_marks_forget(void)
+{
+    pki_store(&put, 0u);
+    pki_store(&taken, 0u);
+}
+
+/* False: so many have not been taken yet that nothing may be switched. */
+static bool pki_cupti_marks_have_room(void)
+{
+    /* Pairs with the release in pki_cupti_marks_pop: the place has been read. */
+    return pki_load(&put) - pki_load_acquire(&taken) < MARKS;
+}
+
+static void pki_cupti_marks_put(uint64_t ns, bool on)
+{
+    uint32_t n = pki_load(&put);
+    marks[n % MARKS] = (pki_cupti_mark){ns, on};
+    pki_store_release(&put, n + 1); /* pairs with the acquire in pki_cupti_marks_pop */
+}
+
+bool pki_cupti_marks_pop(pki_cupti_mark *mark)
+{
+    uint32_t n = pki_load(&taken);
+    if (n == pki_load_acquire(&put)) /* pairs with the release in pki_cupti_marks_put */
+        return false;
+    *mark = marks[n % MARKS];
+    pki_store_release(&taken, n + 1); /* pairs with the acquire in pki_cupti_marks_have_room */
+    return true;
+}
+
+/* ---- when CUPTI is on ---- */
+
+/* All the time, for a range of steps, or as captures want it, any number of times. What is
+ * allocated (costs=memory) is recorded all the time, whether or not the rest is asked for.
+ *
+ * Threads: start, then flushes of any thread, one of which acts at a time; they may wait for
+ * CUPTI's threads, so no lock is held that a callback or a recording thread takes. What is asked:
+ * any. */
+
+#define AWAITED_NS 50000000u /* between flushes that a capture waits for */
+
+typedef enum stage { CLOSED, OPEN, QUIET, OVER, FAILED } stage;
+
+/* Flushes come from the collector and from control calls, one at a time. Held while CUPTI is waited
+ * for, so nobody takes it who holds a lock, and no callback does. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+/* What the status says; held for no longer than it takes to copy. */
+static pthread_mutex_t words = PTHREAD_MUTEX_INITIALIZER;
+static stage now_in; /* read by flushes without the lock, while a stop writes the last one */
+static char why_off[192];
+
+static bool windowed, armed, graph_nodes;
+static bool of_memory, of_activities; /* what is asked for */
+static bool memory_on;
+static uint64_t memory_opened, memory_is_complete_to; /* of the session, ns */
+static bool was_refused; /* what captures wanted, last: it is not asked for again before they do */
+static bool said;        /* why it is not on */
+static uint64_t flush_every, last_flush; /* ns; of the session */
+static uint64_t opened;                  /* when it began to record; 0: not yet */
+static uint64_t complete; /* what began before it and has ended has been given back */
+static uint64_t taken_at; /* another tool has the buffers, and nothing later comes; 0: it has not */
+
+static uint64_t now_ns(void)
+{
+    return pki_activity_ns(pki_monotonic_ns());
+}
+
+/* ---- on and off ---- */
+
+static void enter(stage next, const char *why)
+{
+    pthread_mutex_lock(&words);
+    pki_store(&now_in, next);
+    snprintf(why_off, sizeof why_off, "%s", why);
+    pthread_mutex_unlock(&words);
+}
+
+static bool open_or_warn(char why[sizeof why_off])
+{
+    if (!pki_cupti_open(graph_nodes, why, sizeof why_off)) {
+        if (!said)
+            pki_log(PK_LOG_WARNING, "cupti: %s", why);
+        said = true;
+        return false;
+    }
+    enter(OPEN, "");
+    const pki_cupti_fault *fault = pki_cupti_fault_of(pki_cupti_version());
+    if (fault && (!fault->of_nodes || graph_nodes) && !pki_load(&opened))
+        pki_log(PK_LOG_WARNING, "cupti: %s", fault->why);
+    last_flush = now_ns();
+    if (!pki_load(&opened))
+        pki_store(&opened, PKI_MAX(last_flush, 1u));
+    return true;
+}
+
+static void open_it(void)
+{
+    char why[sizeof why_off] = "";
+    if (!open_or_warn(why))
+        enter(FAILED, why);
+}
+
+static void read_config(const pki_config *config, bool listed)
+{
+    pthread_mutex_lock(&words);
+    windowed = config->cupti_window;
+    armed = config->cupti_armed && listed;
+    of_memory = config->costs_memory;
+    of_activities = windowed || listed;
+    pthread_mutex_unlock(&words);
+    was_refused = said = false;
+    pki_cupti_marks_forget();
+    pki_cupti_forget();
+    graph_nodes = config->cupti_graph_nodes;
+    flush_every = PKI_MAX((uint64_t)config->flush_ms, 100u) * 1000000u;
+    enter(CLOSED, "");
+    last_flush = 0;
+    pki_store(&complete, (uint64_t)0);
+    pki_store(&taken_at, (uint64_t)0);
+    pki_store(&opened, (uint64_t)0);
+    pki_store(&memory_opened, (uint64_t)0);
+    pki_store(&memory_is_complete_to, (uint64_t)0);
+    pki_cupti_window_start(config);
+}
+
+/* Alone it is all there is to be on; else the rest goes on without it. */
+static void open_memory(void)
+{
+    char why[sizeof why_off] = "";
+    pki_store(&memory_on, pki_cupti_memory_on(why, sizeof why));
+    if (pki_load(&memory_on)) {
+        last_flush = now_ns();
+        pki_store(&memory_opened, PKI_MAX(last_flush, 1u));
+        return;
+    }
+    pki_log(PK_LOG_WARNING, "cupti: %s", why);
+    said = true;
+    if (!of_activities)
+        enter(FAILED, why);
+}
+
+bool pki_cupti_switch_start(const pki_config *config, bool listed)
+{
+    pthread_mutex_lock(&turn);
+    read_config(config, listed);
+    if (of_memory)
+        open_memory();
+    if (of_activities && !windowed && !armed)
+        open_it();
+    pki_arming_listen(armed);
+    bool live = pki_load(&now_in) != FAILED || pki_load(&memory_on);
+    pthread_mutex_unlock(&turn);
+    return live;
+}
+
+/* ---- in flush ---- */
+
+/* Up to there all of it has come back. It pairs with the acquire of who reads buffers: what came
+ * back before it is among them. */
+static void advance(uint64_t *until, uint64_t ns)
+{
+    pki_store_release(until, PKI_MAX(pki_load(until), ns));
+}
+
+/* Of the session, ns. */
+static uint64_t all_here_until(bool *lost)
+{
+    uint64_t until = pki_cupti_all_until(lost);
+    return until == UINT64_MAX ? until : pki_activity_ns(until);
+}
+
+/* The kinds stay as they are: they are the other tool's now. */
+static void give_up(void)
+{
+    static const char why[] =
+        "another tool in this process has taken CUPTI's buffers "
+        "(cuptiActivityRegisterCallbacks): from here on its records are not here";
+    pki_cupti_abandon();
+    pki_store_release(&taken_at, PKI_MAX(pki_load(&complete), 1u));
+    pki_store(&memory_on, false);
+    pki_log(PK_LOG_WARNING, "cupti: %s", why);
+    if (armed && pki_cupti_marks_have_room())
+        pki_cupti_marks_put(pki_load(&taken_at), false);
+    pki_arming_listen(false);
+    enter(FAILED, why);
+}
+
+static void flush_now(bool at_once)
+{
+    bool lost;
+    uint64_t t = now_ns();
+    pki_cupti_flush(false);
+    /* The flush before this one: a record that was written meanwhile may be in no buffer yet. */
+    uint64_t all_before = PKI_MIN(at_once ? t : last_flush, all_here_until(&lost));
+    if (pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET)
+        advance(&complete, all_before);
+    if (pki_load(&memory_on))
+        advance(&memory_is_complete_to, all_before);
+    last_flush = t;
+    if (pki_load(&now_in) == OPEN && pki_cupti_taken())
+        give_up();
+}
+
+/* For now or for good, behind a forced flush: all until then is there, but what never came. That
+ * may be what was under way as it was switched off, which is no sign of another tool: where it goes
+ * on, steps are unmeasured from the last moment on up to which all is known, and that is all. */
+static void close_it(uint64_t until)
+{
+    static const char others[] =
+        "the last launches have left no record: another tool in this process may have CUPTI's "
+        "buffers, and steps since then are not measured";
+    static const char unknown[] =
+        "the last launch has left no record: it was under way as CUPTI was switched off, or another "
+        "tool in this process has that; steps since then are not measured";
+    bool lost;
+    pki_cupti_close();
+    uint64_t here = all_here_until(&lost);
+    if (here < UINT64_MAX && !lost && until < UINT64_MAX)
+        pki_cupti_marks_put(here, false);
+    if (here == UINT64_MAX || (!lost && until < UINT64_MAX)) {
+        pki_store_release(&complete, until);
+        return;
+    }
+    const char *why = lost ? others : unknown;
+    advance(&complete, here);
+    pki_log(PK_LOG_WARNING, "cupti: %s", why);
+    pki_arming_listen(false);
+    enter(FAILED, why);
+}
+
+static void follow_window(uint64_t t)
+{
+    pki_cupti_phase phase = pki_cupti_window_at(t).phase;
+    if (pki_load(&now_in) == CLOSED && phase == PKI_CUPTI_WITHIN)
+        open_it();
+    else if (pki_load(&now_in) == CLOSED && phase > PKI_CUPTI_WITHIN)
+        enter(OVER, "");
+    if (pki_load(&now_in) == OPEN && phase > PKI_CUPTI_WITHIN) {
+        pki_cupti_quiet();
+        enter(QUIET, "");
+    }
+    if (pki_load(&now_in) == QUIET && phase == PKI_CUPTI_PAST) {
+        enter(OVER, "");
+        close_it(UINT64_MAX);
+    }
+}
+
+static bool resume(char why[sizeof why_off])
+{
+    bool on = record(graph_nodes, why, sizeof why_off);
+    if (on)
+        enter(OPEN, "");
+    return on;
+}
+
+/* Who cannot have it now, since somebody else does, may the next time. */
+static void open_armed(void)
+{
+    char why[sizeof why_off] = "";
+    if (was_refused || !pki_cupti_marks_have_room())
+        return;
+    bool on = pki_load(&now_in) == QUIET ? resume(why) : open_or_warn(why);
+    pki_arming_listen(on);
+    was_refused = !on;
+    if (on)
+        pki_cupti_marks_put(now_ns(), true);
+    else
+        enter(CLOSED, why);
+}
+
+/* As often as it is wanted. A mark is where it was on for certain: put behind the switching on, and
+ * before the switching off. */
+static void follow_captures(uint64_t t)
+{
+    pki_cupti_phase phase = pki_cupti_armed_at(t);
+    was_refused = was_refused && phase == PKI_CUPTI_WITHIN;
+    if ((pki_load(&now_in) == CLOSED || pki_load(&now_in) == QUIET) && phase == PKI_CUPTI_WITHIN)
+        open_armed(); /* not once it is OVER: a round may come behind a stop's last flush */
+    if (pki_load(&now_in) == OPEN && phase > PKI_CUPTI_WITHIN && pki_cupti_marks_have_room()) {
+        pki_cupti_marks_put(now_ns(), false);
+        pki_cupti_quiet();
+        enter(QUIET, "");
+    }
+    if (pki_load(&now_in) == QUIET && phase == PKI_CUPTI_PAST && pki_cupti_marks_have_room()) {
+        close_it(now_ns());
+        if (pki_load(&now_in) == QUIET)
+            enter(CLOSED, "");
+    }
+}
+
+static void finish(void)
+{
+    if (pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET)
+        close_it(UINT64_MAX);
+    else if (pki_load(&now_in) != FAILED)
+        pki_store_release(&complete, UINT64_MAX);
+    pki_cupti_memory_off();
+    pki_store(&memory_on, false);
+    pki_store(&memory_is_complete_to, UINT64_MAX);
+    if (pki_load(&now_in) != FAILED)
+        enter(OVER, "");
+}
+
+static bool is_on(void)
+{
+    return pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET || pki_load(&memory_on);
+}
+
+/* A capture that waits gets what there is soon. */
+static uint64_t flush_after(void)
+{
+    return pki_arming_awaited() > pki_load(&complete) ? PKI_MIN(flush_every, AWAITED_NS)
+                                                      : flush_every;
+}
+
+void pki_cupti_switch_flush(pki_flush why)
+{
+    if (why != PKI_FLUSH_ROUND)
+        pthread_mutex_lock(&turn);
+    else if (pthread_mutex_trylock(&turn) != 0)
+        return;
+    uint64_t t = now_ns();
+    if (why == PKI_FLUSH_LAST)
+        finish();
+    else if (windowed)
+        follow_window(t);
+    else if (armed)
+        follow_captures(t);
+    if (is_on() && (why == PKI_FLUSH_NOW || t - last_flush >= flush_after()))
+        flush_now(why == PKI_FLUSH_NOW);
+    pki_cupti_buffers_walk();
+    pthread_mutex_unlock(&turn);
+}
+
+/* ---- what others ask ---- */
+
+/* Steps that have ended until now are known, since they are folded first. */
+pki_cupti_standing pki_cupti_standing_at(uint64_t now)
+{
+    pki_cupti_standing s = {.windowed = windowed,
+                            .armed = armed,
+                            .closed = pki_load(&now_in) == CLOSED,
+                            .opened = pki_load(&opened),
+                            .memory_opened = pki_load(&memory_opened),
+                            .dropped = pki_load(&dropped)};
+    s.memory_complete = pki_load_acquire(&memory_is_complete_to); /* advance's release */
+    if (windowed) {
+        pki_fold_lock();
+        pki_fold_all(pki_fold_now());
+        pki_fold_unlock();
+    }
+    pki_cupti_window w = pki_cupti_window_at(now);
+    uint64_t taken_ns = pki_load_acquire(&taken_at); /* give_up's release */
+    s.begin = w.begin;
+    s.end = w.end;
+    s.taken_at = taken_ns ? taken_ns : UINT64_MAX;
+    s.complete = pki_load_acquire(&complete); /* pairs with the release in advance */
+    return s;
+}
+
+void pki_cupti_switch_over(const char *why)
+{
+    stage is = pki_load(&now_in);
+    if (is != FAILED) /* one that nobody has closed is still to be closed */
+        enter(is == OPEN || is == QUIET ? is : OVER, why);
+}
+
+static const char *text_of_stage(void)
+{
+    if (pki_load(&memory_on) && !of_activities)
+        return "recording what is allocated";
+    switch (pki_load(&now_in)) {
+    case OPEN:
+        return armed ? "recording for captures" : windowed ? "recording its steps" : "recording";
+    case QUIET:
+        return "its steps are over; waiting for their last kernels";
+    case OVER:
+        return windowed ? "its steps are over" : "stopped";
+    default:
+        return armed ? "waiting for a capture to want it" : windowed ? "waiting for its steps" : "";
+    }
+}
+
+bool pki_cupti_switch_status(char *why, size_t size)
+{
+    pthread_mutex_lock(&words);
+    bool on = pki_load(&now_in) != FAILED || pki_load(&memory_on);
+    snprintf(why, size, "%s", why_off[0] ? why_off : text_of_stage());
+    pthread_mutex_unlock(&words);
+    return on;
+}
+
+void pki_cupti_switch_after_fork(void)
+{
+    pthread_mutex_init(&turn, NULL);
+    pthread_mutex_init(&words, NULL);
+    pki_store(&now_in, CLOSED);
+    pki_store(&memory_on, false);
     taken_before_fork = taken_before_fork || subscriber || has_our_clock;
     pki_cupti_one = NULL;
     pki_cupti_recording = 0;
     subscriber = NULL;
-    recording = of_memory = memory_kinds_on = false;
+    recording = for_memory = memory_kinds_on = false;
 }

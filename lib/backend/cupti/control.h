@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "session/backend.h"
+#include "session/session.h"
 
 /* ---- libcupti's functions, found while the program runs ---- */
 
@@ -65,10 +67,6 @@ extern pki_cupti_table pki_cupti;
  * does not ask whether there is a driver. If not, why not. */
 bool pki_cupti_load(char *reason, size_t size);
 
-/* Where the library has several users at a time: the table's functions are those of one of them
- * from then on, as long as there is a subscription (cupti/several.c). */
-void pki_cupti_several_find(void *library, pki_cupti_table *table);
-
 extern CUpti_SubscriberHandle pki_cupti_one; /* ours, of several; NULL: none, or it is alone */
 
 uint32_t pki_cupti_version(void); /* 0: not loaded */
@@ -118,6 +116,8 @@ void CUPTIAPI pki_cupti_buffer_requested(uint8_t **data, size_t *size, size_t *r
 void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t *data,
                                          size_t size, size_t valid);
 
+CUptiResult pki_cupti_buffers_register(void); /* them */
+
 /* Asks CUPTI where the records begin in all that have come back since the last call. One at a time,
  * without a lock that others want. */
 void pki_cupti_buffers_walk(void);
@@ -127,6 +127,15 @@ pki_cupti_buffer *pki_cupti_buffers_drain(void);
 
 /* Read; may be handed out again. */
 void pki_cupti_buffer_release(pki_cupti_buffer *buffer);
+
+/* Since when CUPTI has the oldest that it has, CLOCK_MONOTONIC ns; UINT64_MAX: it has none. */
+uint64_t pki_cupti_buffers_oldest(void);
+
+/* How often buffers have been asked for and given back, and how many CUPTI has. */
+uint64_t pki_cupti_buffers_moves(uint32_t *held);
+
+/* Those that CUPTI has had since before that (ns) never come back: their memory is left alone. */
+void pki_cupti_buffers_give_up(uint64_t before);
 
 /* That came back and were another tool's, since the process began: they are left alone. */
 uint64_t pki_cupti_buffers_foreign(void);
@@ -152,50 +161,42 @@ void pki_cupti_buffers_after_fork(void);
  * Threads: one at a time, and with no lock that a callback takes (there is none): every call here
  * may wait for CUPTI's threads. */
 
-/* True: it records. If not, why not. graph_nodes: each kernel of a graph. */
-bool pki_cupti_open(bool graph_nodes, char *reason, size_t size);
-
-/* Records what is allocated and freed, whether or not it records the rest, until it is turned off:
- * before pki_cupti_open, behind pki_cupti_close. */
-bool pki_cupti_memory_on(char *reason, size_t size);
-void pki_cupti_memory_off(void);
-
 /* Grows with each time that all kinds are on; 0: not all are. What begins and ends in one of these
  * leaves a record. */
 extern uint32_t pki_cupti_recording;
 
-/* Records nothing more. What it has is still to be flushed. */
-void pki_cupti_quiet(void);
+/* ---- when CUPTI is on: for a session, a range of its steps, or what captures want ---- */
 
-/* Records again, after pki_cupti_quiet. False: why not, and it is closed. */
-bool pki_cupti_resume(bool graph_nodes, char *reason, size_t size);
+/* listed: among the session's backends. False: it is off. */
+bool pki_cupti_switch_start(const pki_config *config, bool listed);
+void pki_cupti_switch_flush(pki_flush why);
 
-/* Gives back all that is complete, and walks it; forced: all. */
-void pki_cupti_flush(bool forced);
+/* How it stands: read before buffers are taken, which then have all that was complete. Times are of
+ * the session, ns. */
+typedef struct pki_cupti_standing {
+    bool windowed, armed;      /* for a range of steps; for captures */
+    bool closed;               /* not yet on, or between two times that captures want it */
+    uint64_t begin, end;       /* of what is wanted; UINT64_MAX: not known yet */
+    uint64_t opened, complete; /* 0: it never was; what began before it has come back */
+    uint64_t taken_at;         /* another tool has its buffers since; UINT64_MAX: none */
+    uint64_t memory_opened, memory_complete; /* the same of what is allocated */
+    uint64_t dropped; /* by CUPTI, in this session, however often it was opened */
+} pki_cupti_standing;
+pki_cupti_standing pki_cupti_standing_at(uint64_t now);
 
-/* Behind a flush: what began before that, and has ended, has come back and been walked.
- * CLOCK_MONOTONIC ns; UINT64_MAX: all has. CUPTI may have a buffer of ours since then: a flush that
- * is not forced "doesn't return buffers which have one or more incomplete records"
- * (cupti_activity.h). Or it has none, and what was launched since then has moved none: it has gone
- * to another tool, or was under way as the records were switched off. *lost, where all of them are
- * to be here: it is certain that there are more. */
-uint64_t pki_cupti_all_until(bool *lost);
+typedef struct pki_cupti_mark {
+    uint64_t ns; /* of the session */
+    bool on;
+} pki_cupti_mark;
 
-/* Quiet, a forced flush, and anybody may have it, unless what is allocated is recorded. */
-void pki_cupti_close(void);
+/* False: there is none. */
+bool pki_cupti_marks_pop(pki_cupti_mark *mark);
 
-/* Once per flush: has another tool registered buffers of its own? Then calls come back and their
- * records do not: for two flushes there have been more of them than what CUPTI has of ours has room
- * for, and it has asked for nothing. */
-bool pki_cupti_taken(void);
+/* The session's last word of it. */
+void pki_cupti_switch_over(const char *why);
 
-/* Nothing that is the other tool's now is switched, nor flushed. */
-void pki_cupti_abandon(void);
-
-/* Records that CUPTI says it has dropped in this session, however often it was opened. Any thread.
- */
-uint64_t pki_cupti_dropped(void);
-void pki_cupti_forget(void); /* a session begins */
+/* How it stands, in words. False: it is off. */
+bool pki_cupti_switch_status(char *why, size_t size);
 
 /* In the child of a fork: nothing is open. A child of a process that had CUPTI open cannot. */
-void pki_cupti_control_after_fork(void);
+void pki_cupti_switch_after_fork(void);

@@ -1,541 +1,510 @@
 /* lib/backend/cupti/cupti.c - kernels, copies, CUDA's calls and waits, through CUPTI.
  *
- *     control.c   the library found, taken and given back; memory for records, from and to its
- *                 threads; another tool that takes that
- *     several.c   the library's calls where it has several users
- *     memory.c    on the program's threads: the region of each launch; what is allocated, and where
+ *     library.c   the library found, where it has several users, too; memory for records, from and
+ * to its threads control.c   when it is on: taken, switched and given back; another tool that takes
+ * it memory.c    on the program's threads: the region of each launch; what is allocated, and where
  *     records.c   what is in a buffer; the library's names of CUDA's calls
  *     join.c      what belongs to a correlation; records put together, and in order
- *     emit.c      into the trace: tracks, names, devices, what is missing
+ *
+ * Here they go into the trace: tracks, names, devices, what is missing.
  *
  * Calls that may wait for CUPTI's threads are made in flush, those of the driver in ask, without
  * the drain lock; records are read in collect and halt, with it. No callback takes a lock.
  */
-#include <pthread.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/cupti/control.h"
-#include "backend/cupti/emit.h"
 #include "backend/cupti/join.h"
 #include "backend/cupti/memory.h"
 #include "backend/cupti/records.h"
-#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/loader.h"
 #include "base/log.h"
-#include "measure/fold/fold.h"
-#include "measure/steps/steps.h"
+#include "base/memory.h"
+#include "base/text.h"
 #include "session/activity.h"
 #include "session/backend.h"
-#include "session/captures/captures.h"
+#include "session/costs/gpu_memory.h"
 #include "session/session.h"
+#include "session/trace/output.h"
 
-/* ---- window ---- */
+/* ---- which line of the viewer an activity goes to ---- */
 
-#define LEAD_NS 500000000u /* what taking CUPTI may take, and some rounds of the collector */
-#define LINGER_NS 1000000000u
-
-/* When CUPTI is to record, if for a range of steps only, or for what
- * captures want (session/captures/captures.h).
+/* A stream has a track of its own on its device; what overlaps there (graphs' branches, kernels
+ * that start before their predecessor has quite ended) goes to further ones, "stream 7 (2)". Calls
+ * of a thread lie on a track beside the thread's. What belongs to neither has tracks of the
+ * process. Activities have to come in the order in which they begin, track by track.
  *
- * The collector switches it on somewhat ahead of the range, going by how long steps have taken, and
- * off behind it; what began outside the range is dropped. Kernels that are still running then have
- * a second to end before CUPTI is given back.
- *
- * Threads: one at a time; takes the fold lock. */
+ * Threads: one at a time (the drain lock). */
 
-typedef enum pki_cupti_phase {
-    PKI_CUPTI_AHEAD,  /* nothing to do yet */
-    PKI_CUPTI_WITHIN, /* to be on */
-    PKI_CUPTI_BEHIND, /* to be off, but kernels may still run */
-    PKI_CUPTI_PAST    /* to be given back */
-} pki_cupti_phase;
+#define LANES_MOST 64 /* of one stream; more share the last one */
+#define PROCESS_SORT (1u << 20)
 
-typedef struct pki_cupti_window {
-    pki_cupti_phase phase;
-    uint64_t begin, end; /* ns since the session started; UINT64_MAX: not known yet */
-} pki_cupti_window;
+/* Lines that are no stream's: as devices beyond any. */
+#define OVERHEADS (PKI_NO_DEVICE - 1)
+#define WAITS (PKI_NO_DEVICE - 2)
+#define CALLS (PKI_NO_DEVICE - 3) /* the thread in place of the stream */
 
-static bool whole;
-static uint64_t off_since; /* The whole session, without a range. */
-/* and one; 0: it is wanted, or never was */
+/* Of a device: numbers that no stream has. */
+#define DEVICE_WAITS UINT32_MAX
+#define DEVICE_EVENTS (UINT32_MAX - 1)
 
-static void pki_cupti_window_start(const pki_config *config)
+typedef struct lane {
+    uint32_t device, context, stream;
+    uint32_t number; /* 1, 2, ... of its stream */
+    uint32_t track;
+    uint64_t end; /* of what lies last on it */
+} lane;
+
+static lane *lanes;
+static uint32_t count;
+static size_t room;
+
+static void pki_cupti_tracks_after_fork(void)
 {
-    whole = !config->cupti_window;
-    off_since = 0;
-    if (whole)
-        return;
-    pki_fold_lock();
-    pki_step_watch_start(config->cupti_first, config->cupti_last);
-    pki_fold_unlock();
+    lanes = NULL;
+    count = 0;
+    room = 0;
 }
 
-/* Steps vary: a quarter of one earlier than expected, or when the step before begins. */
-static bool is_near(const pki_step_watch *w, uint64_t now)
+static void pki_cupti_tracks_forget(void)
 {
-    uint64_t expected = pki_step_watch_expect(w), lead = PKI_MAX(LEAD_NS, w->usual_ns / 4);
-    return w->first - PKI_MIN(w->next, w->first) <= 1 ||
-           (expected != PKI_NOT_YET && expected <= now + lead);
+    free(lanes);
+    pki_cupti_tracks_after_fork();
 }
 
-static pki_cupti_window pki_cupti_window_at(uint64_t now)
+/* tid: the stream's number, as PyTorch has it, if no other context has a stream of that number. */
+static uint32_t tid_of(const lane *l)
 {
-    if (whole)
-        return (pki_cupti_window){PKI_CUPTI_WITHIN, 0, UINT64_MAX};
-    pki_fold_lock();
-    pki_step_watch w = pki_step_watch_now();
-    pki_fold_unlock();
-    pki_cupti_window window = {PKI_CUPTI_AHEAD, w.begin_ns, w.end_ns};
-    if (w.end_ns != PKI_NOT_YET)
-        window.phase = now >= w.end_ns + LINGER_NS ? PKI_CUPTI_PAST : PKI_CUPTI_BEHIND;
-    else if (w.begin_ns != PKI_NOT_YET || is_near(&w, now))
-        window.phase = PKI_CUPTI_WITHIN;
-    return window;
+    bool other = l->number > 1 || l->stream == 0 || l->stream >= DEVICE_EVENTS;
+    for (uint32_t i = 0; i < count; i++)
+        other = other || (lanes[i].device == l->device && lanes[i].stream == l->stream);
+    return other ? 1u << 24 | count : l->stream;
 }
 
-/* As captures want it: any number of times, and of whatever steps. */
-static pki_cupti_phase pki_cupti_armed_at(uint64_t now)
+static uint32_t name_device(const lane *l)
 {
-    if (pki_arming_now()) {
-        off_since = 0;
-        return PKI_CUPTI_WITHIN;
-    }
-    off_since = off_since ? off_since : now + 1;
-    return now >= off_since + LINGER_NS ? PKI_CUPTI_PAST : PKI_CUPTI_BEHIND;
-}
-
-/* ---- marks ---- */
-
-/* From when till when CUPTI has recorded, on its way from who switches
- * it to who emits.
- *
- * Threads: one at a time puts, one at a time takes; nothing else is locked. */
-
-typedef struct pki_cupti_mark {
-    uint64_t ns; /* of the session */
-    bool on;
-} pki_cupti_mark;
-
-#define MARKS 16u
-
-static pki_cupti_mark marks[MARKS];
-static uint32_t put, taken; /* how many ever */
-
-static void pki_cupti_marks_forget(void)
-{
-    pki_store(&put, 0u);
-    pki_store(&taken, 0u);
-}
-
-/* False: so many have not been taken yet that nothing may be switched. */
-static bool pki_cupti_marks_have_room(void)
-{
-    /* Pairs with the release in pki_cupti_marks_pop: the place has been read. */
-    return pki_load(&put) - pki_load_acquire(&taken) < MARKS;
-}
-
-static void pki_cupti_marks_put(uint64_t ns, bool on)
-{
-    uint32_t n = pki_load(&put);
-    marks[n % MARKS] = (pki_cupti_mark){ns, on};
-    pki_store_release(&put, n + 1); /* pairs with the acquire in pki_cupti_marks_pop */
-}
-
-/* False: there is none. */
-static bool pki_cupti_marks_pop(pki_cupti_mark *mark)
-{
-    uint32_t n = pki_load(&taken);
-    if (n == pki_load_acquire(&put)) /* pairs with the release in pki_cupti_marks_put */
-        return false;
-    *mark = marks[n % MARKS];
-    pki_store_release(&taken, n + 1); /* pairs with the acquire in pki_cupti_marks_have_room */
-    return true;
-}
-
-/* ---- when CUPTI is on ---- */
-
-#define AWAITED_NS 50000000u /* between flushes that a capture waits for */
-
-typedef enum stage { CLOSED, OPEN, QUIET, OVER, FAILED } stage;
-
-/* Flushes come from the collector and from control calls, one at a time. Held while CUPTI is waited
- * for, so nobody takes it who holds a lock, and no callback does. */
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-
-/* What the status says; held for no longer than it takes to copy. */
-static pthread_mutex_t words = PTHREAD_MUTEX_INITIALIZER;
-static stage now_in; /* read by flushes without the lock, while a stop writes the last one */
-static char reason[192];
-
-static bool windowed, armed, graph_nodes;
-static bool of_memory, of_activities; /* what is asked for */
-static bool memory_on;
-static uint64_t memory_opened, memory_is_complete_to; /* of the session, ns */
-static bool was_refused; /* what captures wanted, last: it is not asked for again before they do */
-static bool said;        /* why it is not on */
-static uint64_t flush_every, last_flush; /* ns; of the session */
-static uint64_t opened;                  /* when it began to record; 0: not yet */
-static uint64_t complete; /* what began before it and has ended has been given back */
-static uint64_t taken_at; /* another tool has the buffers, and nothing later comes; 0: it has not */
-
-static uint64_t now_ns(void)
-{
-    return pki_activity_ns(pki_monotonic_ns());
-}
-
-/* ---- on and off ---- */
-
-static void enter(stage next, const char *why)
-{
-    pthread_mutex_lock(&words);
-    pki_store(&now_in, next);
-    snprintf(reason, sizeof reason, "%s", why);
-    pthread_mutex_unlock(&words);
-}
-
-static bool open_or_warn(char why[sizeof reason])
-{
-    if (!pki_cupti_open(graph_nodes, why, sizeof reason)) {
-        if (!said)
-            pki_log(PK_LOG_WARNING, "cupti: %s", why);
-        said = true;
-        return false;
-    }
-    enter(OPEN, "");
-    const pki_cupti_fault *fault = pki_cupti_fault_of(pki_cupti_version());
-    if (fault && (!fault->of_nodes || graph_nodes) && !pki_load(&opened))
-        pki_log(PK_LOG_WARNING, "cupti: %s", fault->why);
-    last_flush = now_ns();
-    if (!pki_load(&opened))
-        pki_store(&opened, PKI_MAX(last_flush, 1u));
-    return true;
-}
-
-static void open_it(void)
-{
-    char why[sizeof reason] = "";
-    if (!open_or_warn(why))
-        enter(FAILED, why);
-}
-
-static void read_config(const pki_config *config, bool listed)
-{
-    pthread_mutex_lock(&words);
-    windowed = config->cupti_window;
-    armed = config->cupti_armed && listed;
-    of_memory = config->costs_memory;
-    of_activities = windowed || listed;
-    pthread_mutex_unlock(&words);
-    was_refused = said = false;
-    pki_cupti_marks_forget();
-    pki_cupti_forget();
-    graph_nodes = config->cupti_graph_nodes;
-    flush_every = PKI_MAX((uint64_t)config->flush_ms, 100u) * 1000000u;
-    enter(CLOSED, "");
-    last_flush = 0;
-    pki_store(&complete, (uint64_t)0);
-    pki_store(&taken_at, (uint64_t)0);
-    pki_store(&opened, (uint64_t)0);
-    pki_store(&memory_opened, (uint64_t)0);
-    pki_store(&memory_is_complete_to, (uint64_t)0);
-    pki_cupti_window_start(config);
-}
-
-/* Alone it is all there is to be on; else the rest goes on without it. */
-static void open_memory(void)
-{
-    char why[sizeof reason] = "";
-    pki_store(&memory_on, pki_cupti_memory_on(why, sizeof why));
-    if (pki_load(&memory_on)) {
-        last_flush = now_ns();
-        pki_store(&memory_opened, PKI_MAX(last_flush, 1u));
-        return;
-    }
-    pki_log(PK_LOG_WARNING, "cupti: %s", why);
-    said = true;
-    if (!of_activities)
-        enter(FAILED, why);
-}
-
-static bool pki_cupti_switch_start(const pki_config *config, bool listed)
-{
-    pthread_mutex_lock(&turn);
-    read_config(config, listed);
-    if (of_memory)
-        open_memory();
-    if (of_activities && !windowed && !armed)
-        open_it();
-    pki_arming_listen(armed);
-    bool live = pki_load(&now_in) != FAILED || pki_load(&memory_on);
-    pthread_mutex_unlock(&turn);
-    return live;
-}
-
-/* ---- in flush ---- */
-
-/* Up to there all of it has come back. It pairs with the acquire of who reads buffers: what came
- * back before it is among them. */
-static void advance(uint64_t *until, uint64_t ns)
-{
-    pki_store_release(until, PKI_MAX(pki_load(until), ns));
-}
-
-/* Of the session, ns. */
-static uint64_t all_here_until(bool *lost)
-{
-    uint64_t until = pki_cupti_all_until(lost);
-    return until == UINT64_MAX ? until : pki_activity_ns(until);
-}
-
-/* The kinds stay as they are: they are the other tool's now. */
-static void give_up(void)
-{
-    static const char why[] =
-        "another tool in this process has taken CUPTI's buffers "
-        "(cuptiActivityRegisterCallbacks): from here on its records are not here";
-    pki_cupti_abandon();
-    pki_store_release(&taken_at, PKI_MAX(pki_load(&complete), 1u));
-    pki_store(&memory_on, false);
-    pki_log(PK_LOG_WARNING, "cupti: %s", why);
-    if (armed && pki_cupti_marks_have_room())
-        pki_cupti_marks_put(pki_load(&taken_at), false);
-    pki_arming_listen(false);
-    enter(FAILED, why);
-}
-
-static void flush_now(bool at_once)
-{
-    bool lost;
-    uint64_t t = now_ns();
-    pki_cupti_flush(false);
-    /* The flush before this one: a record that was written meanwhile may be in no buffer yet. */
-    uint64_t all_before = PKI_MIN(at_once ? t : last_flush, all_here_until(&lost));
-    if (pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET)
-        advance(&complete, all_before);
-    if (pki_load(&memory_on))
-        advance(&memory_is_complete_to, all_before);
-    last_flush = t;
-    if (pki_load(&now_in) == OPEN && pki_cupti_taken())
-        give_up();
-}
-
-/* For now or for good, behind a forced flush: all until then is there, but what never came. That
- * may be what was under way as it was switched off, which is no sign of another tool: where it goes
- * on, steps are unmeasured from the last moment on up to which all is known, and that is all. */
-static void close_it(uint64_t until)
-{
-    static const char others[] =
-        "the last launches have left no record: another tool in this process may have CUPTI's "
-        "buffers, and steps since then are not measured";
-    static const char unknown[] =
-        "the last launch has left no record: it was under way as CUPTI was switched off, or another "
-        "tool in this process has that; steps since then are not measured";
-    bool lost;
-    pki_cupti_close();
-    uint64_t here = all_here_until(&lost);
-    if (here < UINT64_MAX && !lost && until < UINT64_MAX)
-        pki_cupti_marks_put(here, false);
-    if (here == UINT64_MAX || (!lost && until < UINT64_MAX)) {
-        pki_store_release(&complete, until);
-        return;
-    }
-    const char *why = lost ? others : unknown;
-    advance(&complete, here);
-    pki_log(PK_LOG_WARNING, "cupti: %s", why);
-    pki_arming_listen(false);
-    enter(FAILED, why);
-}
-
-static void follow_window(uint64_t t)
-{
-    pki_cupti_phase phase = pki_cupti_window_at(t).phase;
-    if (pki_load(&now_in) == CLOSED && phase == PKI_CUPTI_WITHIN)
-        open_it();
-    else if (pki_load(&now_in) == CLOSED && phase > PKI_CUPTI_WITHIN)
-        enter(OVER, "");
-    if (pki_load(&now_in) == OPEN && phase > PKI_CUPTI_WITHIN) {
-        pki_cupti_quiet();
-        enter(QUIET, "");
-    }
-    if (pki_load(&now_in) == QUIET && phase == PKI_CUPTI_PAST) {
-        enter(OVER, "");
-        close_it(UINT64_MAX);
-    }
-}
-
-static bool resume(char why[sizeof reason])
-{
-    bool on = pki_cupti_resume(graph_nodes, why, sizeof reason);
-    if (on)
-        enter(OPEN, "");
-    return on;
-}
-
-/* Who cannot have it now, since somebody else does, may the next time. */
-static void open_armed(void)
-{
-    char why[sizeof reason] = "";
-    if (was_refused || !pki_cupti_marks_have_room())
-        return;
-    bool on = pki_load(&now_in) == QUIET ? resume(why) : open_or_warn(why);
-    pki_arming_listen(on);
-    was_refused = !on;
-    if (on)
-        pki_cupti_marks_put(now_ns(), true);
+    char process[32], thread[48];
+    pki_track t = {pki_track_device_pid(l->device), tid_of(l), process, thread,
+                   PKI_MIN(l->stream, 1u << 16) * LANES_MOST + l->number};
+    char line[32];
+    snprintf(process, sizeof process, "GPU %u", l->device);
+    snprintf(line, sizeof line, "stream %u", l->stream);
+    const char *what = l->stream == DEVICE_WAITS    ? "CUDA waits"
+                       : l->stream == DEVICE_EVENTS ? "CUDA events"
+                                                    : line;
+    if (l->number == 1)
+        snprintf(thread, sizeof thread, "%s", what);
     else
-        enter(CLOSED, why);
+        snprintf(thread, sizeof thread, "%s (%u)", what, l->number);
+    return pki_track_add(&t);
 }
 
-/* As often as it is wanted. A mark is where it was on for certain: put behind the switching on, and
- * before the switching off. */
-static void follow_captures(uint64_t t)
+static uint32_t name_own(const lane *l)
 {
-    pki_cupti_phase phase = pki_cupti_armed_at(t);
-    was_refused = was_refused && phase == PKI_CUPTI_WITHIN;
-    if ((pki_load(&now_in) == CLOSED || pki_load(&now_in) == QUIET) && phase == PKI_CUPTI_WITHIN)
-        open_armed(); /* not once it is OVER: a round may come behind a stop's last flush */
-    if (pki_load(&now_in) == OPEN && phase > PKI_CUPTI_WITHIN && pki_cupti_marks_have_room()) {
-        pki_cupti_marks_put(now_ns(), false);
-        pki_cupti_quiet();
-        enter(QUIET, "");
+    const char *what = l->device == OVERHEADS ? "CUPTI overhead" : "CUDA waits";
+    char thread[48];
+    pki_track t = {pki_the_session.config.world.pid, pki_track_apart(count), NULL, thread,
+                   PROCESS_SORT + count};
+    if (l->number == 1)
+        snprintf(thread, sizeof thread, "%s", what);
+    else
+        snprintf(thread, sizeof thread, "%s (%u)", what, l->number);
+    return pki_track_add(&t);
+}
+
+/* Where the thread's own track stands. */
+static uint32_t sort_of(uint32_t tid)
+{
+    const pki_registry *r = pki_the_session.registry;
+    uint32_t sort = PROCESS_SORT;
+    pki_registry_lock();
+    for (uint32_t i = 0; i < pki_registry_blocks(r) && sort == PROCESS_SORT; i++)
+        if (pki_registry_block(r, i)->tid == tid)
+            sort = pki_registry_block(r, i)->index + 1;
+    pki_registry_unlock();
+    return sort;
+}
+
+static uint32_t name_calls(const lane *l)
+{
+    char thread[48];
+    pki_track t = {pki_the_session.config.world.pid, pki_track_beside(l->stream), NULL, thread,
+                   sort_of(l->stream)};
+    snprintf(thread, sizeof thread, "CUDA calls of thread %u", l->stream);
+    return pki_track_add(&t);
+}
+
+static uint32_t name(const lane *l)
+{
+    if (l->device == CALLS)
+        return name_calls(l);
+    return l->device == OVERHEADS || l->device == WAITS ? name_own(l) : name_device(l);
+}
+
+static uint32_t add(lane l, uint64_t end)
+{
+    if (!pki_array_fit(&lanes, &room, count + (size_t)1, sizeof *lanes))
+        return 0;
+    l.track = name(&l);
+    l.end = end;
+    lanes[count++] = l;
+    return l.track;
+}
+
+/* The first line of its kind where nothing is in the way. */
+static uint32_t lay(uint32_t device, uint32_t context, uint32_t stream, uint64_t start,
+                    uint64_t end)
+{
+    lane next = {device, context, stream, 1, 0, 0};
+    for (uint32_t i = 0; i < count; i++) {
+        lane *l = &lanes[i];
+        if (l->device != device || l->context != context || l->stream != stream)
+            continue;
+        if (l->end <= start || l->number == LANES_MOST) {
+            l->end = PKI_MAX(l->end, end);
+            return l->track;
+        }
+        next.number = l->number + 1;
     }
-    if (pki_load(&now_in) == QUIET && phase == PKI_CUPTI_PAST && pki_cupti_marks_have_room()) {
-        close_it(now_ns());
-        if (pki_load(&now_in) == QUIET)
-            enter(CLOSED, "");
+    return add(next, end);
+}
+
+/* Ids of lib/session/activity.h's tracks; 0 without memory. */
+/* Of a device's process: what waits for it, and events that were recorded on it. */
+static uint32_t pki_cupti_stream_track(uint32_t device, uint32_t context, uint32_t stream,
+                                       uint64_t start, uint64_t end)
+{
+    return lay(device == PKI_NO_DEVICE ? 0 : device, context, stream, start, end);
+}
+
+static uint32_t pki_cupti_overhead_track(uint64_t start, uint64_t end)
+{
+    return lay(OVERHEADS, 0, 0, start, end);
+}
+
+static uint32_t pki_cupti_wait_track(uint64_t start, uint64_t end)
+{
+    return lay(WAITS, 0, 0, start, end);
+}
+
+static uint32_t pki_cupti_device_wait_track(uint32_t device, uint64_t start, uint64_t end)
+{
+    return lay(device, 0, DEVICE_WAITS, start, end);
+}
+
+static uint32_t pki_cupti_event_track(uint32_t device, uint64_t at)
+{
+    return lay(device, 0, DEVICE_EVENTS, at, at);
+}
+
+static uint32_t pki_cupti_thread_track(uint32_t tid)
+{
+    return lay(CALLS, 0, tid, UINT64_MAX, 0);
+}
+
+/* ---- what the end of the trace says of devices and records ---- */
+
+#define DEVICES_MOST 16 /* of a process; those beyond are not described */
+#define DEVICE_BYTES 1536
+
+static size_t describe(unsigned ordinal, const pki_driver_device *d, char *out, size_t size)
+{
+    char name[6 * sizeof d->name + 1];
+    pki_json_escape(name, sizeof name, d->name, strnlen(d->name, sizeof d->name));
+    int n = snprintf(out, size,
+                     "%s{\"id\":%u,\"name\":\"%s\",\"totalGlobalMem\":%" PRIu64
+                     ",\"computeMajor\":%d,\"computeMinor\":%d,\"maxThreadsPerBlock\":%d,"
+                     "\"maxThreadsPerMultiprocessor\":%d,\"regsPerBlock\":%d,\"warpSize\":%d,"
+                     "\"sharedMemPerBlock\":%d,\"numSms\":%d,\"regsPerMultiprocessor\":%d,"
+                     "\"sharedMemPerBlockOptin\":%d,\"sharedMemPerMultiprocessor\":%d}",
+                     ordinal ? "," : "", ordinal, name, d->memory_bytes, d->major, d->minor,
+                     d->block_threads, d->processor_threads, d->block_registers, d->warp,
+                     d->block_shared, d->processors, d->processor_registers, d->block_shared_most,
+                     d->processor_shared);
+    return n > 0 && (size_t)n < size ? (size_t)n : 0;
+}
+
+/* "deviceProperties", in the words of PyTorch's profiler. */
+static void pki_cupti_describe_devices(void)
+{
+    static char text[DEVICES_MOST * DEVICE_BYTES];
+    uint64_t bytes[DEVICES_MOST] = {0};
+    size_t at = 0;
+    const unsigned devices = pki_driver_devices();
+    text[at++] = '[';
+    for (unsigned i = 0; i < DEVICES_MOST && i < devices; i++) {
+        pki_driver_device device;
+        if (!pki_driver_device_get(i, &device))
+            continue;
+        at += describe(i, &device, text + at, sizeof text - at - 2);
+        bytes[i] = device.memory_bytes;
     }
-}
-
-static void finish(void)
-{
-    if (pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET)
-        close_it(UINT64_MAX);
-    else if (pki_load(&now_in) != FAILED)
-        pki_store_release(&complete, UINT64_MAX);
-    pki_cupti_memory_off();
-    pki_store(&memory_on, false);
-    pki_store(&memory_is_complete_to, UINT64_MAX);
-    if (pki_load(&now_in) != FAILED)
-        enter(OVER, "");
-}
-
-static bool is_on(void)
-{
-    return pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET || pki_load(&memory_on);
-}
-
-/* A capture that waits gets what there is soon. */
-static uint64_t flush_after(void)
-{
-    return pki_arming_awaited() > pki_load(&complete) ? PKI_MIN(flush_every, AWAITED_NS)
-                                                      : flush_every;
-}
-
-static void pki_cupti_switch_flush(pki_flush why)
-{
-    if (why != PKI_FLUSH_ROUND)
-        pthread_mutex_lock(&turn);
-    else if (pthread_mutex_trylock(&turn) != 0)
+    text[at++] = ']';
+    text[at] = 0;
+    if (!pki_activity_lock())
         return;
-    uint64_t t = now_ns();
-    if (why == PKI_FLUSH_LAST)
-        finish();
-    else if (windowed)
-        follow_window(t);
-    else if (armed)
-        follow_captures(t);
-    if (is_on() && (why == PKI_FLUSH_NOW || t - last_flush >= flush_after()))
-        flush_now(why == PKI_FLUSH_NOW);
-    pki_cupti_buffers_walk();
-    pthread_mutex_unlock(&turn);
+    pki_tail_set("deviceProperties", text);
+    for (unsigned i = 0; i < DEVICES_MOST; i++)
+        pki_gpu_memory_total(i, bytes[i]);
+    if (devices > PKI_GPU_DEVICES)
+        pki_gpu_memory_total(PKI_GPU_DEVICES - 1, 0); /* it has a place with others */
+    pki_activity_unlock();
 }
 
-/* ---- what others ask ---- */
-
-static uint64_t pki_cupti_opened(void)
+/* "cupti": the library's version and the accounting of its records. */
+static void pki_cupti_describe_counts(const pki_cupti_counts *c, uint64_t dropped, uint64_t refused)
 {
-    return pki_load(&opened);
+    char text[640];
+    snprintf(text, sizeof text,
+             "{\"version\":%" PRIu32 ",\"records\":%" PRIu64 ",\"dropped_by_cupti\":%" PRIu64
+             ",\"buffers_refused\":%" PRIu64 ",\"unknown\":%" PRIu64 ",\"bad_time\":%" PRIu64
+             ",\"other_clock\":%" PRIu64 ",\"broken_buffers\":%" PRIu64 ",\"outside\":%" PRIu64
+             ",\"covered\":%" PRIu64 ",\"unlinked\":%" PRIu64 ",\"lost\":%" PRIu64 "}",
+             pki_cupti_version(), c->records, dropped, refused, c->unknown, c->bad_time,
+             c->other_clock, c->broken, c->outside, c->covered, c->unlinked, c->lost);
+    pki_tail_set("cupti", text);
 }
 
-/* What began before it and has ended has been given back */
-static uint64_t pki_cupti_complete(void)
+/* ---- joined records as activities of the session ---- */
+
+#define ARGS 6
+
+/* Of an id the region's name id; 0: none. */
+static uint32_t pki_cupti_region_of(uint64_t id)
 {
-    return pki_load_acquire(&complete); /* pairs with the release in advance */
+    return (uint32_t)(id & ((1u << PKI_CUPTI_ID_BITS) - 1));
 }
 
-/* since when another tool has its buffers; UINT64_MAX: none */
-static uint64_t pki_cupti_taken_at(void)
+/* When its region began: the lower bits of a tick that was not long ago, 26 hours at 3 GHz. */
+static uint64_t began_of(uint64_t id)
 {
-    uint64_t ns = pki_load_acquire(&taken_at);
-    return ns ? ns : UINT64_MAX;
+    uint64_t now = pki_activity_ticks();
+    uint64_t ago =
+        (now - (id >> PKI_CUPTI_ID_BITS)) & (((uint64_t)1 << (64 - PKI_CUPTI_ID_BITS)) - 1);
+    return pki_activity_ns_of_ticks(now - ago);
 }
 
-/* The same of what is allocated: since when, and up to when all of it has been given back. */
-static uint64_t pki_cupti_memory_opened(void)
+/* The id as the trace has it, below 2^53 and the same for all launches of one call of a region: the
+ * microsecond in which it began, times 65536, plus the region's name id. */
+static uint64_t pki_cupti_shown_id(uint64_t id)
 {
-    return pki_load(&memory_opened);
+    uint64_t us = began_of(id) / 1000;
+    return pki_cupti_region_of(id) | (us & (((uint64_t)1 << (53 - PKI_CUPTI_ID_BITS)) - 1))
+                                         << PKI_CUPTI_ID_BITS;
 }
 
-static uint64_t pki_cupti_memory_complete(void)
+static pki_activity basics(const pki_cupti_record *r, const pki_cupti_tie *tie, const char *name)
 {
-    return pki_load_acquire(&memory_is_complete_to); /* pairs with the release in advance */
+    pki_activity a = {.name = name,
+                      .name_length = strlen(name),
+                      .start = r->start,
+                      .end = r->end,
+                      .device = r->device,
+                      .context = r->context,
+                      .stream = r->stream,
+                      .flow = tie->flow,
+                      .correlation = tie->correlation};
+    if (tie->external) {
+        a.region = pki_cupti_region_of(tie->external);
+        a.external = pki_cupti_shown_id(tie->external);
+    }
+    return a;
 }
 
-/* not yet, or between two times that captures want it */
-static bool pki_cupti_is_closed(void)
+static pki_copy copy_of(uint32_t kind)
 {
-    return pki_load(&now_in) == CLOSED;
-}
-
-/* The session's last word of it. */
-static void pki_cupti_switch_over(const char *why)
-{
-    stage is = pki_load(&now_in);
-    if (is != FAILED) /* one that nobody has closed is still to be closed */
-        enter(is == OPEN || is == QUIET ? is : OVER, why);
-}
-
-static const char *text_of_stage(void)
-{
-    if (pki_load(&memory_on) && !of_activities)
-        return "recording what is allocated";
-    switch (pki_load(&now_in)) {
-    case OPEN:
-        return armed ? "recording for captures" : windowed ? "recording its steps" : "recording";
-    case QUIET:
-        return "its steps are over; waiting for their last kernels";
-    case OVER:
-        return windowed ? "its steps are over" : "stopped";
+    switch (kind) {
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOA:
+        return PKI_COPY_HTOD;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+    case CUPTI_ACTIVITY_MEMCPY_KIND_ATOH:
+        return PKI_COPY_DTOH;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
+    case CUPTI_ACTIVITY_MEMCPY_KIND_ATOA:
+    case CUPTI_ACTIVITY_MEMCPY_KIND_ATOD:
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOA:
+        return PKI_COPY_DTOD;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOH:
+        return PKI_COPY_HTOH;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP:
+        return PKI_COPY_PTOP;
     default:
-        return armed ? "waiting for a capture to want it" : windowed ? "waiting for its steps" : "";
+        return PKI_COPY_UNKNOWN;
     }
 }
 
-/* How it stands, in words. False: it is off. */
-static bool pki_cupti_switch_status(char *why, size_t size)
+/* ---- on devices ---- */
+
+static size_t describe_kernel(const pki_cupti_record *r, pki_activity *a, pki_activity_arg *args,
+                              char *text, size_t size)
 {
-    pthread_mutex_lock(&words);
-    bool failed = pki_load(&now_in) == FAILED && !pki_load(&memory_on);
-    snprintf(why, size, "%s", reason[0] ? reason : text_of_stage());
-    pthread_mutex_unlock(&words);
-    return !failed;
+    a->kind = PKI_ACTIVITY_KERNEL;
+    memcpy(a->grid, r->grid, sizeof a->grid);
+    memcpy(a->block, r->block, sizeof a->block);
+    a->registers = r->registers;
+    a->shared_bytes = r->shared_bytes;
+    if (r->cluster[0] * r->cluster[1] * r->cluster[2] <= 1)
+        return 0;
+    snprintf(text, size, "%ux%ux%u", r->cluster[0], r->cluster[1], r->cluster[2]);
+    args[0] = (pki_activity_arg){"cluster", text, 0};
+    return 1;
 }
 
-/* All the time, for a range of steps, or as captures want it, any number of times. What is
- * allocated (costs=memory) is recorded all the time, whether or not the rest is asked for.
- *
- * Threads: start, then flushes of any thread, one of which acts at a time; they may wait for
- * CUPTI's threads, so no lock is held that a callback or a recording thread takes. What is asked:
- * any. */
-static void pki_cupti_switch_after_fork(void)
+static size_t describe_copy(const pki_cupti_record *r, pki_activity *a, pki_activity_arg *args)
 {
-    pthread_mutex_init(&turn, NULL);
-    pthread_mutex_init(&words, NULL);
-    pki_store(&now_in, CLOSED);
-    pki_store(&memory_on, false);
-    pki_cupti_control_after_fork();
+    a->kind = PKI_ACTIVITY_MEMCPY;
+    a->copy = copy_of(r->detail);
+    a->bytes = r->bytes;
+    if (a->copy != PKI_COPY_PTOP || r->from_device == PKI_NO_DEVICE)
+        return 0;
+    args[0] = (pki_activity_arg){"fromDevice", NULL, r->from_device};
+    args[1] = (pki_activity_arg){"toDevice", NULL, r->to_device};
+    return 2;
+}
+
+static void emit_on_device(const pki_cupti_record *r, const pki_cupti_tie *tie)
+{
+    char name[128], text[48];
+    pki_activity_arg args[ARGS];
+    if (r->what != PKI_CUPTI_KERNEL)
+        pki_cupti_name(r, name, sizeof name);
+    pki_activity a = basics(r, tie, r->what == PKI_CUPTI_KERNEL ? r->name : name);
+    a.graph = r->id;
+    a.graph_node = r->node;
+    a.args = args;
+    if (r->what == PKI_CUPTI_KERNEL)
+        a.arg_count = describe_kernel(r, &a, args, text, sizeof text);
+    else if (r->what == PKI_CUPTI_COPY)
+        a.arg_count = describe_copy(r, &a, args);
+    else
+        a.kind = r->what == PKI_CUPTI_SET ? PKI_ACTIVITY_MEMSET : PKI_ACTIVITY_GRAPH;
+    a.bytes = r->bytes;
+    a.track = pki_cupti_stream_track(r->device, r->context, r->stream, r->start, r->end);
+    pki_activity_add(&a);
+}
+
+/* ---- on threads ---- */
+
+/* As PyTorch's profiler has it; CUPTI gives no time but the call's. */
+static void emit_event(const pki_cupti_record *call, const pki_cupti_link *l)
+{
+    static const char name[] = "cudaEvent";
+    pki_activity_arg id = {"event_id", NULL, l->event};
+    pki_activity a = {.kind = PKI_ACTIVITY_EVENT,
+                      .name = name,
+                      .name_length = sizeof name - 1,
+                      .start = call->end,
+                      .end = call->end,
+                      .device = pki_cupti_context_device(l->event_context),
+                      .context = l->event_context,
+                      .stream = l->event_stream,
+                      .correlation = l->correlation,
+                      .args = &id,
+                      .arg_count = 1};
+    a.track = pki_cupti_event_track(a.device, a.start);
+    pki_activity_add(&a);
+}
+
+static void emit_call(const pki_cupti_record *r, const pki_cupti_tie *tie)
+{
+    bool runtime = r->what == PKI_CUPTI_RUNTIME;
+    const pki_cupti_call *call = pki_cupti_call_of(
+        runtime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API, r->detail);
+    pki_activity_arg failed = {"error", NULL, r->result};
+    pki_activity a = basics(r, tie, call->name);
+    a.kind = runtime ? PKI_ACTIVITY_RUNTIME : PKI_ACTIVITY_DRIVER;
+    a.args = &failed;
+    a.arg_count = r->result != 0;
+    a.track = pki_cupti_thread_track(r->thread);
+    pki_activity_add(&a);
+    if (tie->record && r->result == 0)
+        emit_event(r, tie->record);
+}
+
+/* Within the call that waited, and not as long as that: one slice has to be around the other. */
+static void place_wait(const pki_cupti_tie *tie, pki_activity *a)
+{
+    bool within =
+        tie->thread && a->start <= tie->end && a->end >= tie->start && tie->end - tie->start > 2;
+    if (within) {
+        a->start = PKI_MAX(a->start, tie->start + 1);
+        a->end = PKI_MAX(a->start, PKI_MIN(a->end, tie->end - 1));
+    }
+    a->track =
+        within ? pki_cupti_thread_track(tie->thread) : pki_cupti_wait_track(a->start, a->end);
+}
+
+/* For HTA's critical path: beside the device's kernels, with the stream that waits and the call
+ * that recorded what it waits for. A stream's wait takes the host no longer than the call. */
+static void place_beside_kernels(const pki_cupti_record *r, const pki_cupti_tie *tie,
+                                 pki_activity *a, pki_activity_arg *args)
+{
+    a->stream_hidden = 0;
+    a->track = pki_cupti_device_wait_track(pki_cupti_context_device(r->context), a->start, a->end);
+    if (!tie->source.correlation)
+        return;
+    args[a->arg_count++] = (pki_activity_arg){"wait_on_stream", NULL, tie->source.stream};
+    args[a->arg_count++] =
+        (pki_activity_arg){"wait_on_cuda_event_record_corr_id", NULL, tie->source.correlation};
+}
+
+static void emit_wait(const pki_cupti_record *r, const pki_cupti_tie *tie)
+{
+    char name[32];
+    pki_cupti_name(r, name, sizeof name);
+    pki_activity_arg args[ARGS] = {{"cuda_sync_kind", name, 0}};
+    pki_activity a = basics(r, tie, name);
+    a.kind = PKI_ACTIVITY_SYNC;
+    a.stream_hidden = 1;
+    a.args = args;
+    a.arg_count = 1;
+    if (r->id)
+        args[a.arg_count++] = (pki_activity_arg){"wait_on_cuda_event_id", NULL, (int64_t)r->id};
+    if (pki_cupti_events_wanted())
+        place_beside_kernels(r, tie, &a, args);
+    else
+        place_wait(tie, &a);
+    pki_activity_add(&a);
+}
+
+static void emit_overhead(const pki_cupti_record *r, const pki_cupti_tie *tie)
+{
+    char name[48];
+    pki_cupti_name(r, name, sizeof name);
+    pki_activity_arg thread = {"thread", NULL, r->thread};
+    pki_activity a = basics(r, tie, name);
+    a.kind = PKI_ACTIVITY_OVERHEAD;
+    a.args = &thread;
+    a.arg_count = r->thread != 0;
+    a.track = pki_cupti_overhead_track(r->start, r->end);
+    pki_activity_add(&a);
+}
+
+static void pki_cupti_emit(const pki_cupti_record *r, const pki_cupti_tie *tie)
+{
+    switch (r->what) {
+    case PKI_CUPTI_RUNTIME:
+    case PKI_CUPTI_DRIVER:
+        emit_call(r, tie);
+        break;
+    case PKI_CUPTI_SYNC:
+        emit_wait(r, tie);
+        break;
+    case PKI_CUPTI_OVERHEAD:
+        emit_overhead(r, tie);
+        break;
+    case PKI_CUPTI_POOL:
+        pki_cupti_pool_sample(r);
+        break;
+    default:
+        emit_on_device(r, tie);
+    }
 }
 
 /* ---- the backend ---- */
@@ -583,19 +552,14 @@ static bool start(const pki_config *config)
 
 /* ---- under the drain lock ---- */
 
-/* Steps that have ended until now are known, since they are folded first. */
+static pki_cupti_standing stands; /* before the buffers were taken that were read last */
+
 static pki_cupti_limits limits_at(uint64_t t, bool last)
 {
-    if (windowed) {
-        pki_fold_lock();
-        pki_fold_all(pki_fold_now());
-        pki_fold_unlock();
-    }
-    pki_cupti_window w = pki_cupti_window_at(t);
-    return (pki_cupti_limits){.begin = w.begin,
-                              .end = PKI_MIN(w.end, pki_cupti_taken_at()),
-                              .decided = windowed ? t : UINT64_MAX,
-                              .complete = pki_cupti_complete(),
+    return (pki_cupti_limits){.begin = stands.begin,
+                              .end = PKI_MIN(stands.end, stands.taken_at),
+                              .decided = stands.windowed ? t : UINT64_MAX,
+                              .complete = stands.complete,
                               .now = t,
                               .last = last};
 }
@@ -606,11 +570,11 @@ static void settle(uint64_t now)
 {
     if (!since || now < since + SETTLE_NS)
         return;
-    uint64_t queued = pki_cupti_join_queued(armed);
+    uint64_t queued = pki_cupti_join_queued(stands.armed);
     bool nothing = queued == UINT64_MAX;
-    if (nothing && armed && now < UINT64_MAX)
+    if (nothing && stands.armed && now < UINT64_MAX)
         return;
-    if (queued >= since && (armed || !nothing))
+    if (queued >= since && (stands.armed || !nothing))
         pki_activity_measures(queued, true);
     since = 0;
 }
@@ -633,7 +597,7 @@ static void emit_marks(void)
 /* The same of one range of steps, or of the whole session. */
 static void emit_range(const pki_cupti_limits *m)
 {
-    uint64_t from = pki_cupti_opened();
+    uint64_t from = stands.opened;
     if (!from)
         return;
     if (emitted == SILENT)
@@ -642,7 +606,7 @@ static void emit_range(const pki_cupti_limits *m)
     if (emitted == BEGUN && m->begin != UINT64_MAX) {
         pki_activity_measures(PKI_MAX(m->begin, from), true);
         emitted = MEASURES;
-        since = windowed ? 0 : from + 1; /* it is on long before its steps */
+        since = stands.windowed ? 0 : from + 1; /* it is on long before its steps */
     }
     if (emitted == MEASURES && m->end != UINT64_MAX) {
         settle(UINT64_MAX);
@@ -651,14 +615,14 @@ static void emit_range(const pki_cupti_limits *m)
     }
 }
 
-/* Up to where everything is there. closed: before the last buffers were taken. */
-static void emit_finalised(const pki_cupti_limits *m, bool closed)
+/* Up to where everything is there. */
+static void emit_finalised(const pki_cupti_limits *m)
 {
-    if (pki_cupti_opened())
+    if (stands.opened)
         pki_activity_finalised(PKI_SOURCE_CUPTI, pki_cupti_join_finalised(m));
-    if (pki_cupti_taken_at() != UINT64_MAX)
+    if (stands.taken_at != UINT64_MAX)
         pki_activity_ends(PKI_SOURCE_CUPTI);
-    if (!armed || emitted != MEASURED || !closed)
+    if (!stands.armed || emitted != MEASURED || !stands.closed)
         return;
     pki_activity_ends(PKI_SOURCE_CUPTI);
     emitted = SILENT;
@@ -667,21 +631,20 @@ static void emit_finalised(const pki_cupti_limits *m, bool closed)
 static void read_buffers(bool last)
 {
     uint64_t t = pki_activity_ns(pki_monotonic_ns());
-    bool closed = pki_cupti_is_closed();
-    uint64_t opened_at = pki_cupti_opened(), memory = pki_cupti_memory_opened();
+    stands = pki_cupti_standing_at(t);
+    uint64_t opened_at = stands.opened, memory = stands.memory_opened;
     pki_cupti_span span = {memory ? memory : opened_at, t}; /* memory is opened first */
-    uint64_t memory_complete = pki_cupti_memory_complete();
-    pki_cupti_limits limits = limits_at(t, last); /* before buffers are taken: they have it all */
+    pki_cupti_limits limits = limits_at(t, last);
     for (pki_cupti_buffer *b = pki_cupti_buffers_drain(), *next; b; b = next) {
         next = b->next;
         pki_cupti_read(b, &span, &counts, pki_cupti_join_record, &counts,
                        memory ? pki_cupti_memory_add : NULL);
         pki_cupti_buffer_release(b);
     }
-    if (memory && (last || memory_complete != given_for))
-        pki_cupti_memory_emit(memory_complete);
-    given_for = memory_complete;
-    if (armed)
+    if (memory && (last || stands.memory_complete != given_for))
+        pki_cupti_memory_emit(stands.memory_complete, stands.dropped);
+    given_for = stands.memory_complete;
+    if (stands.armed)
         emit_marks();
     else
         emit_range(&limits);
@@ -690,11 +653,11 @@ static void read_buffers(bool last)
         pki_activity_untold(limits.complete);
     if (since) /* what tells how long that took is not handed over before */
         limits.complete = PKI_MIN(limits.complete, since - 1);
-    if (!last && limits.complete == finalised_for && pki_cupti_taken_at() == UINT64_MAX)
+    if (!last && limits.complete == finalised_for && stands.taken_at == UINT64_MAX)
         return; /* nothing that is held can have become ready, but by chance */
     finalised_for = limits.complete;
     pki_cupti_join_finalise(&limits, &counts, pki_cupti_emit);
-    emit_finalised(&limits, closed);
+    emit_finalised(&limits);
 }
 
 static void collect(void)
@@ -758,15 +721,14 @@ static void leave(void)
 static void stop(void)
 {
     read_buffers(true);
-    uint64_t dropped = pki_cupti_dropped(), refused = pki_cupti_buffers_refused() - refused_before;
-    if (pki_cupti_opened() || pki_cupti_memory_opened()) {
-        pki_cupti_describe_counts(&counts, dropped, refused);
-        sum_up(dropped, refused);
+    uint64_t refused = pki_cupti_buffers_refused() - refused_before;
+    if (stands.opened || stands.memory_opened) {
+        pki_cupti_describe_counts(&counts, stands.dropped, refused);
+        sum_up(stands.dropped, refused);
     }
     pki_cupti_join_forget();
     pki_cupti_memory_forget();
     pki_cupti_tracks_forget();
-    pki_cupti_pools_forget();
     pki_cupti_names_forget();
     pki_cupti_buffers_trim();
 }

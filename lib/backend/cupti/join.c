@@ -17,22 +17,6 @@
 static void pki_cupti_events_after_fork(void);
 static void pki_cupti_links_after_fork(void);
 
-/* ---- calls that ask whether an event or a stream is done, and do not wait ---- */
-
-#define PLACES 8192u /* a power of two */
-
-static uint32_t noted[PLACES]; /* correlations, which CUPTI counts from 1 */
-
-void pki_cupti_query_note(uint32_t correlation)
-{
-    pki_store(&noted[correlation % PLACES], correlation);
-}
-
-bool pki_cupti_is_query(uint32_t correlation)
-{
-    return correlation && pki_load(&noted[correlation % PLACES]) == correlation;
-}
-
 /* ---- which call recorded the event that somebody waits for ---- */
 
 #define BUCKETS 1024u

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "backend/cupti/control.h"
-#include "backend/cupti/join.h"
 #include "backend/cupti/records.h"
 #include "base/atomic.h"
 #include "base/memory.h"
@@ -46,12 +45,25 @@ static bool pki_cupti_caller_of(uint32_t correlation, uint32_t *region)
     return known;
 }
 
+/* ---- calls that ask whether an event or a stream is done, and do not wait ---- */
+
+#define QUESTIONS 8192u /* a power of two */
+
+static uint32_t questions[QUESTIONS]; /* correlations, which CUPTI counts from 1 */
+
+static void pki_cupti_query_note(uint32_t correlation)
+{
+    pki_store(&questions[correlation % QUESTIONS], correlation);
+}
+
+bool pki_cupti_is_query(uint32_t correlation)
+{
+    return correlation && pki_load(&questions[correlation % QUESTIONS]) == correlation;
+}
+
 /* ---- which region a call of CUDA was made in ---- */
 
-#define ID_BITS 16
-#define TICK_BITS 48
-
-_Static_assert(PKI_NAMES_MAX <= 1 << ID_BITS, "a name's id fits");
+_Static_assert(PKI_NAMES_MAX <= 1 << PKI_CUPTI_ID_BITS, "a name's id fits");
 
 /* Odd while callbacks are to be used; grows with each switch, so that a thread knows what it has
  * left on its stack in an earlier time. */
@@ -81,7 +93,7 @@ static uint64_t id_of_here(void)
     if (depth == 0)
         return 0;
     const pki_frame *f = &t->frames[depth];
-    return (uint64_t)(pki_load(&f->id) & PKI_FRAME_ID) | pki_load(&f->start) << ID_BITS;
+    return (uint64_t)(pki_load(&f->id) & PKI_FRAME_ID) | pki_load(&f->start) << PKI_CUPTI_ID_BITS;
 }
 
 static void pop(mine *m)
@@ -194,25 +206,6 @@ void pki_cupti_attribute_off(void)
                                     __ATOMIC_RELAXED);
 }
 
-uint32_t pki_cupti_region_of(uint64_t id)
-{
-    return (uint32_t)(id & ((1u << ID_BITS) - 1));
-}
-
-/* When its region began: the lower bits of a tick that was not long ago, 26 hours at 3 GHz. */
-static uint64_t began_of(uint64_t id)
-{
-    uint64_t now = pki_activity_ticks();
-    uint64_t ago = (now - (id >> ID_BITS)) & (((uint64_t)1 << TICK_BITS) - 1);
-    return pki_activity_ns_of_ticks(now - ago);
-}
-
-uint64_t pki_cupti_shown_id(uint64_t id)
-{
-    uint64_t us = began_of(id) / 1000;
-    return pki_cupti_region_of(id) | (us & (((uint64_t)1 << (53 - ID_BITS)) - 1)) << ID_BITS;
-}
-
 /* ---- how much of a device's memory pools is in use, as a counter ---- */
 
 #define POOLS_MOST 64
@@ -229,11 +222,6 @@ static pk_counter counters[] = {
     PK_COUNTER("GPU 2 pools", "bytes"), PK_COUNTER("GPU 3 pools", "bytes"),
     PK_COUNTER("GPU 4 pools", "bytes"), PK_COUNTER("GPU 5 pools", "bytes"),
     PK_COUNTER("GPU 6 pools", "bytes"), PK_COUNTER("GPU 7 pools", "bytes")};
-
-void pki_cupti_pools_forget(void)
-{
-    pools_count = 0;
-}
 
 static struct pool *find(const pki_cupti_record *r)
 {
@@ -402,7 +390,7 @@ static void emit(const held *h)
         pki_gpu_memory_do(o);
 }
 
-void pki_cupti_memory_emit(uint64_t complete)
+void pki_cupti_memory_emit(uint64_t complete, uint64_t dropped)
 {
     size_t ready = 0;
     if (count)
@@ -412,7 +400,7 @@ void pki_cupti_memory_emit(uint64_t complete)
     if (ready)
         memmove(all, all + ready, (count - ready) * sizeof *all);
     count -= ready;
-    pki_gpu_memory_complete(pki_cupti_dropped(), lost);
+    pki_gpu_memory_complete(dropped, lost);
 }
 
 static void forget_held(void)
@@ -426,6 +414,7 @@ void pki_cupti_memory_forget(void)
 {
     free(all);
     forget_held();
+    pools_count = 0;
 }
 
 void pki_cupti_memory_after_fork(void)

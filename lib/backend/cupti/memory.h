@@ -34,20 +34,26 @@ typedef struct pki_cupti_launched {
 } pki_cupti_launched;
 pki_cupti_launched pki_cupti_launches(void);
 
-/* Of an id the region's name id; 0: none. */
-uint32_t pki_cupti_region_of(uint64_t id);
+#define PKI_CUPTI_ID_BITS 16 /* of it, the name's; the rest is a tick */
 
-/* The id as the trace has it, below 2^53 and the same for all launches of one call of a region: the
- * microsecond in which it began, times 65536, plus the region's name id. */
-uint64_t pki_cupti_shown_id(uint64_t id);
+/* ---- calls that ask whether an event or a stream is done, and do not wait ---- */
+
+/* CUPTI records them as synchronisations, like calls that wait, and the collector asks about events
+ * many times a second. Neither the record nor its type tells the two apart, so CUPTI's callback
+ * notes which correlations were questions.
+ *
+ * The places are 8192, each for the newest question whose correlation falls into it: a record is
+ * read within a round or two, unless a program asks hundreds of thousands of times a second.
+ *
+ * Threads: any, without locks. */
+
+bool pki_cupti_is_query(uint32_t correlation);
 
 /* ---- how much of a device's memory pools is in use, as a counter ---- */
 
 /* Threads: one at a time (the drain lock). */
 
 void pki_cupti_pool_sample(const pki_cupti_record *record);
-
-void pki_cupti_pools_forget(void);
 
 /* ---- memory ---- */
 
@@ -64,8 +70,8 @@ void pki_cupti_pools_forget(void);
 void pki_cupti_memory_add(const CUpti_Activity *record, const pki_cupti_span *span,
                           pki_cupti_counts *counts);
 
-/* Hands over what is of before that, ns of the session. */
-void pki_cupti_memory_emit(uint64_t complete);
+/* Hands over what is of before that, ns of the session. dropped: by CUPTI. */
+void pki_cupti_memory_emit(uint64_t complete, uint64_t dropped);
 
 void pki_cupti_memory_forget(void);
 void pki_cupti_memory_after_fork(void);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cupti/join.h"
+#include "backend/cupti/memory.h"
 #include "base/compiler.h"
 #include "base/memory.h"
 #include "session/activity.h"

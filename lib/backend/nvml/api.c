@@ -68,9 +68,3 @@ const pki_nvml *pki_nvml_open(char *reason, size_t size)
         known = mine;
     return known;
 }
-
-const char *pki_nvml_text(const pki_nvml *nvml, int code)
-{
-    const char *text = nvml->error_text ? nvml->error_text(code) : NULL;
-    return text ? text : "an error without a name";
-}

@@ -126,6 +126,3 @@ typedef struct pki_nvml {
 
 /* The library's functions; NULL and why in words if it is not there. */
 const pki_nvml *pki_nvml_open(char *reason, size_t size);
-
-/* A code in words: NVML's own, or a number. */
-const char *pki_nvml_text(const pki_nvml *nvml, int code);

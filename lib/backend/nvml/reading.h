@@ -1,4 +1,5 @@
-/* lib/backend/nvml/reading.h - what is read from a device, one call of NVML each. */
+/* lib/backend/nvml/reading.h - what is read from a device, one call of NVML each; and which
+ * devices are the process's */
 #pragma once
 
 #include <stdint.h>
@@ -26,8 +27,6 @@ typedef struct pki_nvml_gpm {
     uint64_t impossible;        /* values that cannot be, left out */
     int codes[PKI_GPM_METRICS]; /* what NVML last said of each metric */
 } pki_nvml_gpm;
-
-void pki_nvml_gpm_close(const pki_nvml *nvml, pki_nvml_gpm *gpm);
 
 /* A device, and what its readings keep from one to the next. */
 typedef struct pki_nvml_source {
@@ -71,3 +70,39 @@ enum { PKI_NVML_ROWS_PENDING = 1, PKI_NVML_ROWS_FAILED = 2 };
 
 /* One of them in words; NULL for other bits. */
 const char *pki_nvml_reason_text(uint64_t bit);
+
+/* ---- which devices of NVML are the process's, and as which CUDA ordinals ---- */
+
+/* NVML counts the machine's devices by PCI address, CUDA those that CUDA_VISIBLE_DEVICES names, in
+ * its order. The list is read as CUDA reads it: indices, or beginnings of UUIDs; the first entry
+ * that means nothing ends it. Indices are PCI order if CUDA_DEVICE_ORDER=PCI_BUS_ID or if all
+ * devices are of one model; else CUDA puts the fastest first, which is its secret, and `doubtful`
+ * says so.
+ *
+ * Ranks that a launcher put on one node share the work if each of them sees all devices: of n ranks
+ * the i-th takes those with ordinal i, i + n, ... */
+
+#define PKI_NVML_DEVICES 16
+
+typedef struct pki_nvml_visible {
+    struct {
+        pki_nvml_handle handle;
+        unsigned ordinal; /* CUDA's */
+        bool is_slice;    /* a MIG device: memory is all that NVML has of it */
+    } devices[PKI_NVML_DEVICES];
+    unsigned count;   /* of those that are this process's to read */
+    unsigned seen;    /* by CUDA, those of other ranks among them */
+    unsigned machine; /* that this process may open */
+    bool doubtful;    /* ordinals may be others in CUDA */
+} pki_nvml_visible;
+
+/* What the environment and the launcher say; tests say something else. */
+typedef struct pki_nvml_wish {
+    const char *list;                /* of CUDA_VISIBLE_DEVICES; NULL: all */
+    const char *order;               /* of CUDA_DEVICE_ORDER; NULL: not set */
+    unsigned local_rank, local_size; /* 0 and 0: not known */
+    bool energy;                     /* the counter of it is read, too */
+} pki_nvml_wish;
+
+/* NVML's code if the devices cannot even be counted. */
+int pki_nvml_find(const pki_nvml *nvml, const pki_nvml_wish *wish, pki_nvml_visible *out);

@@ -3,16 +3,15 @@
  * NVTX is a header without a library: whoever uses it looks, at its first call, for a tool named by
  * NVTX_INJECTION64_PATH, and the tool fills in function pointers. perfkit is on either side:
  *
- *     nvtx/emit.c    our regions as ranges, for a tool that listens: a small user of NVTX, of our
- *                    own: the functions in the headers would put their symbols into our archive
- *     nvtx/attach.c  the backend; whose the tool is, how others are made to find us, and the
- *                    function pointers that we fill in
- *     nvtx/ranges.c  what is known of each thread; domains, categories and names of regions;
- *                    ranges of a thread (push, pop) and marks become regions, ranges of the process
- *                    (start, end) activities
- *     nvtx/wanted.c  whether a session wants other people's ranges
- *     nvtx/entry.c   the symbols that users of NVTX look for
- *     shim/          the same symbols in a library of their own, for programs with a static perfkit
+ *     nvtx/attach.c   the backend; whose the tool is, and our regions as ranges for it: a small
+ * user of NVTX, of our own: the functions in the headers would put their symbols into our archive;
+ * how others are made to find us; ranges of the process (start, end), which become activities
+ *     nvtx/ranges.c   what users of NVTX call, and what is known of each thread: its ranges (push,
+ *                     pop) and marks become regions
+ *     nvtx/domains.c  domains, categories and names of regions; what payloads say
+ *     nvtx/entry.c    the symbols that users of NVTX look for
+ *     shim/           the same symbols in a library of their own, for programs with a static
+ * perfkit
  */
 #pragma once
 
@@ -27,35 +26,34 @@
 
 #include <pk/region.h>
 
-#include "backend/nvtx/wanted.h"
 #include "backend/shim/pkshim.h"
+#include "base/atomic.h"
 #include "core/thread.h"
 #include "session/backend.h"
 
 #define PKI_NVTX_VARIABLE "NVTX_INJECTION64_PATH"
 #define PKI_NVTX_OUR_DOMAIN "perfkit"
 
-/* ---- nvtx/tool.c ---- */
+/* ---- does a session want other people's ranges? (nvtx/ranges.c) ---- */
 
-/* A library that NVTX_INJECTION64_PATH names and that is not perfkit, with its entry points; or one
- * that is linked into the program. Without an entry point the name is that of something else, or
- * empty if nothing is named. */
-typedef struct pki_nvtx_tool {
-    char name[PATH_MAX];
-    NvtxInitializeInjectionNvtxFunc_t init;
-    NvtxExtInitializeInjectionFunc_t init_extension;
-} pki_nvtx_tool;
+/* Here, so that no table of the loader's is between: what a range's begin and end read. */
+#define PKI_NVTX_NEAR __attribute__((visibility("hidden")))
 
-bool pki_nvtx_find_tool(pki_nvtx_tool *tool);
+/* The session that wants ranges, by its registry's serial (high half), and how many categories have
+ * been named by then; 0: no session does. */
+extern PKI_NVTX_NEAR uint64_t pki_nvtx_wanted;
 
-/* ---- nvtx/emit.c ---- */
+void pki_nvtx_consume(bool on);
 
-extern pki_mirror pki_nvtx_mirror;
+/* What threads remember of messages with categories may be wrong from here on. */
+void pki_nvtx_category_named(void);
 
-/* False, and why in words (of the tool that did not want to, or ""): nobody listens. */
-bool pki_nvtx_emit_start(char *reason, size_t size);
+static inline uint32_t pki_nvtx_session_now(void)
+{
+    return (uint32_t)(pki_load(&pki_nvtx_wanted) >> 32);
+}
 
-/* ---- nvtx/ranges.c ---- */
+/* ---- domains, and the names of regions (nvtx/domains.c) ---- */
 
 /* An entry of a payload that means something to a report: where it lies in the bytes. */
 typedef struct pki_nvtx_field {
@@ -100,8 +98,6 @@ static inline pki_nvtx_domain *pki_nvtx_domain_of(nvtxDomainHandle_t handle)
 }
 
 void pki_nvtx_name_category(pki_nvtx_domain *domain, uint32_t id, const char *name);
-void pki_nvtx_add_schema(pki_nvtx_domain *domain, const pki_nvtx_schema *schema);
-const pki_nvtx_schema *pki_nvtx_schema_of(const pki_nvtx_domain *domain, uint64_t id);
 
 /* The region of a message in a domain. A category, unless 0, is part of the name and an argument in
  * the trace. */
@@ -111,9 +107,6 @@ pk_region *pki_nvtx_region(const pki_nvtx_domain *domain, const char *message, u
 /* The same for a message that has been registered: its handle is the region without a category. */
 pk_region *pki_nvtx_registered(const pki_nvtx_domain *domain, nvtxStringHandle_t handle,
                                uint32_t category, pki_nvtx_meaning *meaning);
-
-/* Does the text contain the word, which is in small letters? */
-bool pki_nvtx_contains(const char *text, const char *word);
 
 /* As UTF-8, whatever the locale; cut to fit. */
 void pki_nvtx_narrow(char *out, size_t size, const wchar_t *wide);
@@ -145,40 +138,17 @@ pk_region *pki_nvtx_payload_region(const pki_nvtx_domain *domain, const nvtxPayl
 void pki_nvtx_read_attributes(const pki_nvtx_domain *domain, const nvtxEventAttributes_t *attr,
                               pki_nvtx_meaning meaning, pki_work *work);
 
-/* ---- nvtx/ranges.c ---- */
-
-/* The event of these attributes, through what the calling thread remembers of the last ones. */
-pki_nvtx_event pki_nvtx_event_of(const pki_nvtx_domain *domain, const nvtxEventAttributes_t *attr);
-pki_nvtx_event pki_nvtx_event_of_text(const char *message);
-
-/* Names the thread of that system's id; for the calling one the name holds for all sessions. */
-void pki_nvtx_name_thread(uint32_t tid, const char *name);
-
-/* ---- nvtx/ranges.c ---- */
-
-/* What users of NVTX call most. */
-int pki_nvtx_push_text(const char *message);
-int pki_nvtx_push_ex(nvtxDomainHandle_t handle, const nvtxEventAttributes_t *attr);
-int pki_nvtx_pop_default(void);
-int pki_nvtx_pop(nvtxDomainHandle_t handle);
-
-/* event NULL: no session wants it, but its pop will come. */
-int pki_nvtx_push(pki_nvtx_domain *domain, const pki_nvtx_event *event);
-int pki_nvtx_pop_with(const pki_nvtx_domain *domain, const pki_work *more);
-void pki_nvtx_mark(const pki_nvtx_event *event);
-
-/* ---- nvtx/ranges.c ---- */
+/* ---- ranges of the process (nvtx/attach.c) ---- */
 
 /* 0: the range is not recorded. */
 uint64_t pki_nvtx_range_start(const pki_nvtx_event *event);
 void pki_nvtx_range_end(uint64_t id, const pki_work *more);
 
-/* Hands over those that have ended; and those that have not, at a session's end. */
-void pki_nvtx_ranges_collect(void);
-void pki_nvtx_ranges_stop(void);
-void pki_nvtx_ranges_after_fork(void);
+/* ---- users of NVTX (nvtx/ranges.c) ---- */
 
-/* ---- nvtx/attach.c ---- */
+/* Says yes to those who come from here on, in this process, session or not. */
+void pki_nvtx_welcome(void);
+unsigned pki_nvtx_attached(void); /* how many have found us */
 
 /* What the entry points do: 0 if nobody wants to hear of ranges. */
 int pki_nvtx_attach(NvtxGetExportTableFunc_t get);

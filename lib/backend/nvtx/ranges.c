@@ -1,5 +1,4 @@
-/* lib/backend/nvtx/ranges.c - what is known of a thread that uses NVTX: domains, and the ranges it
- * has open */
+/* lib/backend/nvtx/ranges.c - what users of NVTX call, and what is known of a thread that does */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,15 +9,10 @@
 #include <wchar.h>
 
 #include "backend/nvtx/nvtx.h"
-#include "base/clock.h"
-#include "base/memory.h"
-#include "core/join.h"
+#include "base/tuning.h"
 #include "core/names.h"
+#include "core/join.h"
 #include "core/registry.h"
-#include "measure/fold/fold.h"
-#include "out/emit.h"
-#include "session/activity.h"
-#include "session/session.h"
 
 /* Which ranges it has open, and which regions its messages were.
  *
@@ -64,6 +58,31 @@ static pk_region *pki_nvtx_look_up(pki_nvtx_user *user, const void *message,
 static pk_region *pki_nvtx_other_region(const pki_nvtx_domain *domain,
                                         const nvtxEventAttributes_t *attr,
                                         pki_nvtx_meaning *meaning);
+
+/* ---- does a session want other people's ranges? ---- */
+
+uint64_t pki_nvtx_wanted;
+static uint32_t categories_named;
+
+static bool pki_nvtx_consuming(void)
+{
+    return pki_load(&pki_nvtx_wanted) != 0;
+}
+
+void pki_nvtx_consume(bool on)
+{
+    uint64_t named = pki_load(&categories_named);
+    pki_store(&pki_nvtx_wanted, on ? (uint64_t)pki_registry_serial() << 32 | named : 0);
+}
+
+void pki_nvtx_category_named(void)
+{
+    uint32_t named = pki_fetch_add(&categories_named, 1u) + 1;
+    uint64_t now = pki_load(&pki_nvtx_wanted);
+    while (now && !__atomic_compare_exchange_n(&pki_nvtx_wanted, &now, now >> 32 << 32 | named,
+                                               false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+}
 
 /* ---- what is known of a thread that uses NVTX ---- */
 
@@ -178,7 +197,8 @@ static PKI_COLD void pki_nvtx_catch_up(pki_nvtx_user *u)
     u->knows = now;
 }
 
-void pki_nvtx_name_thread(uint32_t tid, const char *name)
+/* Names the thread of that system's id; for the calling one the name holds for all sessions. */
+static void pki_nvtx_name_thread(uint32_t tid, const char *name)
 {
     int saved = errno;
     pki_nvtx_user *u = tid == (uint32_t)syscall(SYS_gettid) ? pki_nvtx_find_user() : NULL;
@@ -232,7 +252,8 @@ static PKI_COLD pk_region *pki_nvtx_other_region(const pki_nvtx_domain *domain,
     return pki_nvtx_region(domain, text, attr->category, meaning);
 }
 
-pki_nvtx_event pki_nvtx_event_of(const pki_nvtx_domain *domain, const nvtxEventAttributes_t *attr)
+static pki_nvtx_event pki_nvtx_event_of(const pki_nvtx_domain *domain,
+                                        const nvtxEventAttributes_t *attr)
 {
     pki_nvtx_meaning meaning;
     pki_nvtx_event event = {NULL, {0}};
@@ -242,7 +263,8 @@ pki_nvtx_event pki_nvtx_event_of(const pki_nvtx_domain *domain, const nvtxEventA
     return event;
 }
 
-pki_nvtx_event pki_nvtx_event_of_text(const char *message)
+/* The event of these attributes, through what the calling thread remembers of the last ones. */
+static pki_nvtx_event pki_nvtx_event_of_text(const char *message)
 {
     pki_nvtx_meaning meaning;
     pki_nvtx_event event = {NULL, {0}};
@@ -251,214 +273,10 @@ pki_nvtx_event pki_nvtx_event_of_text(const char *message)
     return event;
 }
 
-/* ---- domain ---- */
-
-#define DOMAINS_MAX 1024
-
-static pthread_mutex_t domain_lock = PTHREAD_MUTEX_INITIALIZER; /* among those that add */
-pki_nvtx_domain pki_nvtx_default_domain = {.name = ""};
-static pki_nvtx_domain others = {.name = "(other domains)"};
-static pki_nvtx_domain *all;
-static unsigned count;
-
-/* Libraries whose ranges are known to be something else than work. */
-static pk_kind kind_of(const char *name)
-{
-    return strcmp(name, "NCCL") == 0 ? PK_COMM : PK_OTHER;
-}
-
-static pki_nvtx_domain *find(const char *name)
-{
-    pki_nvtx_domain *d = all;
-    while (d && strcmp(d->name, name) != 0)
-        d = d->next;
-    return d;
-}
-
-static pki_nvtx_domain *make(const char *name)
-{
-    pki_nvtx_domain *d = count < DOMAINS_MAX ? calloc(1, sizeof *d + strlen(name) + 1) : NULL;
-    if (!d)
-        return &others;
-    d->name = memcpy(d + 1, name, strlen(name) + 1);
-    d->ours = strcmp(name, PKI_NVTX_OUR_DOMAIN) == 0;
-    d->kind = kind_of(name);
-    d->next = all;
-    all = d;
-    count++;
-    return d;
-}
-
-pki_nvtx_domain *pki_nvtx_domain_create(const char *name)
-{
-    if (!name || !*name)
-        return &pki_nvtx_default_domain;
-    int saved = errno;
-    pthread_mutex_lock(&domain_lock);
-    pki_nvtx_domain *d = find(name);
-    d = d ? d : make(name);
-    pthread_mutex_unlock(&domain_lock);
-    errno = saved;
-    return d;
-}
-
-/* ---- categories ---- */
-
-bool pki_nvtx_contains(const char *text, const char *word)
-{
-    for (; text && *text; text++) {
-        size_t n = 0;
-        while (word[n] && (text[n] | 0x20) == word[n])
-            n++;
-        if (!word[n])
-            return true;
-    }
-    return false;
-}
-
-static pki_nvtx_meaning meaning_of(const char *name)
-{
-    return pki_nvtx_contains(name, "byte")   ? PKI_NVTX_BYTES
-           : pki_nvtx_contains(name, "flop") ? PKI_NVTX_FLOPS
-                                             : PKI_NVTX_NUMBER;
-}
-
-/* The last name counts. */
-static const pki_nvtx_category *category_of(const pki_nvtx_domain *d, uint32_t id)
-{
-    const pki_nvtx_category *c =
-        pki_load_acquire(&d->categories); /* pairs with the release in pki_nvtx_name_category */
-    while (c && c->id != id)
-        c = c->next;
-    return c;
-}
-
-void pki_nvtx_name_category(pki_nvtx_domain *d, uint32_t id, const char *name)
-{
-    int saved = errno;
-    size_t n = name ? strnlen(name, PKI_NAME_BYTES) : 0;
-    const pki_nvtx_category *before = category_of(d, id);
-    pki_nvtx_category *c = NULL;
-    if (n && !(before && strncmp(before->name, name, n + 1) == 0))
-        c = calloc(1, sizeof *c + n + 1);
-    if (c) {
-        memcpy(c->name, name, n);
-        c->id = id;
-        c->meaning = meaning_of(c->name);
-        pthread_mutex_lock(&domain_lock);
-        c->next = d->categories;
-        pki_store_release(&d->categories, c);
-        pthread_mutex_unlock(&domain_lock);
-        pki_nvtx_category_named();
-    }
-    errno = saved;
-}
-
-/* ---- schemas ---- */
-
-void pki_nvtx_add_schema(pki_nvtx_domain *d, const pki_nvtx_schema *schema)
-{
-    pki_nvtx_schema *copy = malloc(sizeof *copy);
-    if (!copy)
-        return;
-    *copy = *schema;
-    pthread_mutex_lock(&domain_lock);
-    copy->next = d->schemas;
-    pki_store_release(&d->schemas, copy);
-    pthread_mutex_unlock(&domain_lock);
-}
-
-const pki_nvtx_schema *pki_nvtx_schema_of(const pki_nvtx_domain *d, uint64_t id)
-{
-    const pki_nvtx_schema *s =
-        pki_load_acquire(&d->schemas); /* pairs with the release in pki_nvtx_add_schema */
-    while (s && s->id != id)
-        s = s->next;
-    return s;
-}
-
-/* ---- names of regions ---- */
-
-static pk_region *tagged(const pki_nvtx_domain *d, const char *message, uint32_t category,
-                         pki_nvtx_meaning *meaning)
-{
-    char tail[PKI_NAME_BYTES / 2], name[PKI_NAME_BYTES + 1];
-    const pki_nvtx_category *c = category_of(d, category);
-    *meaning = c ? c->meaning : PKI_NVTX_NUMBER;
-    if (c)
-        snprintf(tail, sizeof tail, "[%s]", c->name);
-    else
-        snprintf(tail, sizeof tail, "[category %u]", category);
-    int room = (int)(sizeof name - 1 - strlen(tail)); /* a long message is cut, not the category */
-    int n = snprintf(name, sizeof name, "%s%s%s", d->name, *d->name ? "/" : "", message);
-    snprintf(name + PKI_MIN(n, room), strlen(tail) + 1, "%s", tail);
-    return pki_region_tagged(d->kind, name, "category", category);
-}
-
-pk_region *pki_nvtx_region(const pki_nvtx_domain *d, const char *message, uint32_t category,
-                           pki_nvtx_meaning *meaning)
-{
-    char name[PKI_NAME_BYTES + 1];
-    *meaning = PKI_NVTX_NUMBER;
-    if (!message || !*message)
-        message = "(unnamed)";
-    if (category)
-        return tagged(d, message, category, meaning);
-    if (!*d->name)
-        return pk_region_named_of(d->kind, message);
-    snprintf(name, sizeof name, "%s/%s", d->name, message);
-    return pk_region_named_of(d->kind, name);
-}
-
-pk_region *pki_nvtx_registered(const pki_nvtx_domain *d, nvtxStringHandle_t handle,
-                               uint32_t category, pki_nvtx_meaning *meaning)
-{
-    pk_region *plain = (pk_region *)handle;
-    *meaning = PKI_NVTX_NUMBER;
-    if (!plain)
-        return pki_nvtx_region(d, NULL, category, meaning);
-    if (!category)
-        return plain;
-    size_t domain = strlen(d->name);
-    bool has_domain =
-        domain && strncmp(plain->name, d->name, domain) == 0 && plain->name[domain] == '/';
-    return tagged(d, plain->name + (has_domain ? domain + 1 : 0), category, meaning);
-}
-
-/* ---- wide text ---- */
-
-static size_t put_utf8(char *out, uint32_t c)
-{
-    if (c < 0x80) {
-        out[0] = (char)c;
-        return 1;
-    }
-    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (size_t i = n; --i > 0; c >>= 6)
-        out[i] = (char)(0x80 | (c & 0x3F));
-    out[0] = (char)((0xF00u >> n) | c);
-    return n;
-}
-
-void pki_nvtx_narrow(char *out, size_t size, const wchar_t *wide)
-{
-    size_t n = 0;
-    for (; wide && *wide && n + 4 < size; wide++) {
-        uint32_t c = (uint32_t)*wide;
-        n += put_utf8(out + n, c > 0x10FFFF || (c >= 0xD800 && c < 0xE000) ? 0xFFFD : c);
-    }
-    out[n] = '\0';
-}
-
-void pki_nvtx_domains_after_fork(void)
-{
-    pthread_mutex_init(&domain_lock, NULL);
-}
-
 /* ---- a thread's ranges, as NVTX's users call them ---- */
 
 /* Each domain has a stack of its own on each thread; perfkit has one per thread. So what is open is
- * kept with its domain (nvtx/user.h), also while no session is open, and a pop finds what it ends.
+ * kept with its domain (above), also while no session is open, and a pop finds what it ends.
  * A range that is popped while another domain's is open inside it closes that one too, and its pop
  * then finds it closed. */
 
@@ -507,7 +325,7 @@ static void add_work(pk_region *region, const pki_work *work)
 }
 
 /* event NULL: no session wants it. */
-PKI_COLD int pki_nvtx_push(pki_nvtx_domain *domain, const pki_nvtx_event *event)
+static PKI_COLD int pki_nvtx_push(pki_nvtx_domain *domain, const pki_nvtx_event *event)
 {
     pki_nvtx_user *u = pki_nvtx_find_user();
     if (!u || u->open == PKI_NVTX_OPEN_MOST) {
@@ -549,7 +367,7 @@ static PKI_COLD void add_attributes(const pki_nvtx_domain *domain, pk_region *re
     add_work(region, &work);
 }
 
-int pki_nvtx_push_ex(nvtxDomainHandle_t handle, const nvtxEventAttributes_t *attr)
+static int pki_nvtx_push_ex(nvtxDomainHandle_t handle, const nvtxEventAttributes_t *attr)
 {
     pki_nvtx_user *u = pki_nvtx_self;
     pki_nvtx_meaning meaning;
@@ -571,7 +389,7 @@ static PKI_COLD int push_text_first(const char *message)
     return pki_nvtx_push(pki_nvtx_domain_of(NULL), &event);
 }
 
-int pki_nvtx_push_text(const char *message)
+static int pki_nvtx_push_text(const char *message)
 {
     pki_nvtx_user *u = pki_nvtx_self;
     pki_nvtx_meaning meaning;
@@ -627,22 +445,24 @@ static inline int pop_from(const pki_nvtx_domain *domain, const pki_work *more)
     return top->level;
 }
 
-int pki_nvtx_pop(nvtxDomainHandle_t handle)
+static int pki_nvtx_pop(nvtxDomainHandle_t handle)
 {
     return pop_from(pki_nvtx_domain_of(handle), NULL);
 }
 
-int pki_nvtx_pop_default(void)
+/* What users of NVTX call most. */
+static int pki_nvtx_pop_default(void)
 {
     return pop_from(pki_nvtx_domain_of(NULL), NULL);
 }
 
-int pki_nvtx_pop_with(const pki_nvtx_domain *domain, const pki_work *more)
+static int pki_nvtx_pop_with(const pki_nvtx_domain *domain, const pki_work *more)
 {
     return pop_from(domain, more);
 }
 
-void pki_nvtx_mark(const pki_nvtx_event *event)
+/* event NULL: no session wants it, but its pop will come. */
+static void pki_nvtx_mark(const pki_nvtx_event *event)
 {
     pki_nvtx_user *u = pki_nvtx_find_user();
     pki_work work = event->work;
@@ -655,284 +475,317 @@ void pki_nvtx_mark(const pki_nvtx_event *event)
     pki_mark_payload(event->region, (pki_payload_type)work.payload_type, work.payload);
 }
 
-/* ---- range ---- */
+/* ---- the functions that a user of NVTX calls from its first call on ---- */
 
-/* Ranges with an id, which may begin on one thread and end on another,
- * and overlap as they like.
- *
- * So they are no regions of a thread: they stand on tracks of their own, as many as are needed to
- * keep those that overlap apart, and count in the distribution of their name, but in no thread's
- * self times. An open range is a cell; its id is the cell's number and how often that has been
- * used, so an id that is ended twice, or never was one, finds nothing. Taking and giving back cells
- * is lock-free; memory for more is taken under a lock. */
+/* Each library has its own copy of NVTX, and each asks by itself. What is filled in stays for the
+ * process's life, so every function here first asks whether a session wants to know. */
 
-#define CELLS 1024u /* in a block */
-#define BLOCKS 64u
-#define NOWHERE UINT32_MAX
-#define LANES 64u
-#define LANE_TID (1u << 29) /* no thread's: Linux ends at 2^22 */
+static unsigned attached;
 
-enum { FREE, OPEN, ENDED };
-
-typedef struct cell {
-    uint64_t state; /* how often used << 2 | one of the above */
-    uint32_t next;  /* free, or ended and to be handed over */
-    uint32_t session;
-    uint32_t region, begun_by, ended_by;
-    uint32_t monotonic;
-    uint64_t start, end;
-    pki_work work;
-} cell;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for growing */
-static cell *blocks[BLOCKS];
-static uint32_t block_count;
-static pki_free_list free_cells; /* by cell + 1 */
-static uint32_t ended_head = NOWHERE;
-static uint64_t lane_end[LANES];
-
-static cell *cell_at(uint32_t i)
+unsigned pki_nvtx_attached(void)
 {
-    return &pki_load(&blocks[i / CELLS])[i % CELLS];
+    return pki_load(&attached);
 }
 
-/* ---- cells ---- */
-
-static uint32_t *link_of(void *none, uint32_t number)
+static bool unwanted(const pki_nvtx_domain *domain)
 {
-    (void)none;
-    return &cell_at(number - 1)->next;
+    return domain->ours || !pki_nvtx_consuming();
 }
 
-static void release(uint32_t i)
-{
-    pki_free_list_push(&free_cells, link_of, NULL, i + 1);
-}
+/* ---- ranges of a thread, and marks ---- */
 
-/* NOWHERE: none is free. */
-static uint32_t pop_free(void)
+static void mark_ex(nvtxDomainHandle_t handle, const nvtxEventAttributes_t *attr)
 {
-    return pki_free_list_pop(&free_cells, link_of, NULL) - 1;
-}
-
-static PKI_COLD bool grow(void)
-{
-    int saved = errno;
-    pthread_mutex_lock(&lock);
-    bool more = (uint32_t)pki_load(&free_cells) != 0; /* somebody else has */
-    cell *cells = !more && block_count < BLOCKS ? calloc(CELLS, sizeof *cells) : NULL;
-    if (cells) {
-        uint32_t first = block_count * CELLS;
-        pki_store(&blocks[block_count], cells);
-        pki_store_release(&block_count, block_count + 1); /* pairs with the acquire in range_end */
-        for (uint32_t i = CELLS; i-- > 0;)
-            release(first + i);
-    }
-    pthread_mutex_unlock(&lock);
-    errno = saved;
-    return more || cells;
-}
-
-static uint32_t claim(void)
-{
-    uint32_t i = pop_free();
-    while (i == NOWHERE && grow())
-        i = pop_free();
-    return i;
-}
-
-/* ---- start and end ---- */
-
-static uint32_t thread_id(void)
-{
-    return pki_thread_is_joined(pki_self) ? pki_self->tid : (uint32_t)syscall(SYS_gettid);
-}
-
-uint64_t pki_nvtx_range_start(const pki_nvtx_event *event)
-{
-    uint32_t i = claim();
-    if (i == NOWHERE) {
-        pki_registry_refuse_point();
-        return 0;
-    }
-    cell *c = cell_at(i);
-    uint64_t uses = (pki_load(&c->state) >> 2) + 1;
-    c->session = pki_registry_serial();
-    c->region = pki_region_id(event->region);
-    c->begun_by = thread_id();
-    pki_store(&c->monotonic, pki_the_session.config.monotonic);
-    c->work = event->work;
-    c->start = pki_ticks(c->monotonic);
-    pki_store_release(&c->state, uses << 2 | OPEN); /* pairs with the acquire in close_cell */
-    return (uint64_t)(i + 1) << 40 | (uses & (((uint64_t)1 << 40) - 1));
-}
-
-/* One of those who want to close it does. */
-static bool close_cell(cell *c, uint64_t uses)
-{
-    uint64_t state = pki_load_acquire(&c->state);
-    return (state & 3) == OPEN && state >> 2 == uses &&
-           __atomic_compare_exchange_n(&c->state, &state, uses << 2 | ENDED, false,
-                                       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-}
-
-static void hand_over(uint32_t i)
-{
-    uint32_t head = pki_load(&ended_head);
-    do {
-        pki_store(&cell_at(i)->next, head);
-    } while (
-        !__atomic_compare_exchange_n(&ended_head, &head, i, false, __ATOMIC_RELEASE,
-                                     __ATOMIC_RELAXED)); /* pairs with the acquire in collect */
-}
-
-void pki_nvtx_range_end(uint64_t id, const pki_work *more)
-{
-    uint32_t i = (uint32_t)(id >> 40) - 1;
-    uint64_t uses = id & (((uint64_t)1 << 40) - 1);
-    if (id >> 40 == 0 || i / CELLS >= pki_load_acquire(&block_count))
+    const pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
+    if (unwanted(domain))
         return;
-    cell *c = cell_at(i);
-    uint64_t now = pki_ticks(pki_load(&c->monotonic));
-    if (!close_cell(c, uses))
+    pki_nvtx_event event = pki_nvtx_event_of(domain, attr);
+    pki_nvtx_mark(&event);
+}
+
+static int push_default(const nvtxEventAttributes_t *attr)
+{
+    return pki_nvtx_push_ex(NULL, attr);
+}
+
+static void mark_default(const nvtxEventAttributes_t *attr)
+{
+    mark_ex(NULL, attr);
+}
+
+static void mark_text(const char *message)
+{
+    if (!pki_nvtx_consuming())
         return;
-    c->end = now;
-    c->ended_by = thread_id();
-    if (more && more->payload_type) {
-        c->work.payload = more->payload;
-        c->work.payload_type = more->payload_type;
-    }
-    c->work.bytes += more ? more->bytes : 0;
-    c->work.flops += more ? more->flops : 0;
-    hand_over(i);
+    pki_nvtx_event event = pki_nvtx_event_of_text(message);
+    pki_nvtx_mark(&event);
 }
 
-/* ---- into the trace: under the drain lock ---- */
+/* ---- ranges of the process ---- */
 
-/* The first track that has nothing at that time or later; nor at the same, since viewers that add
- * up in floating point would see those overlap. */
-static uint32_t lane_for(uint64_t start, uint64_t end)
+static nvtxRangeId_t start_ex(nvtxDomainHandle_t handle, const nvtxEventAttributes_t *attr)
 {
-    uint32_t lane = 0;
-    while (lane < LANES && lane_end[lane] && lane_end[lane] >= start)
-        lane++;
-    if (lane == LANES)
+    const pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
+    if (unwanted(domain))
         return 0;
-    lane_end[lane] = end;
-    char name[32];
-    snprintf(name, sizeof name, lane ? "NVTX ranges %u" : "NVTX ranges", lane + 1);
-    return pki_track_add(&(pki_track){.pid = pki_the_session.config.world.pid,
-                                      .tid = LANE_TID + lane,
-                                      .thread = name,
-                                      .sort = PKI_BLOCKS_MAX + lane});
+    pki_nvtx_event event = pki_nvtx_event_of(domain, attr);
+    return pki_nvtx_range_start(&event);
 }
 
-static size_t put_payload(const pki_work *work, pki_activity_arg *arg, char text[32])
+static void end_in(nvtxDomainHandle_t handle, nvtxRangeId_t id)
 {
-    double real;
-    if (!work->payload_type)
+    (void)handle;
+    pki_nvtx_range_end(id, NULL);
+}
+
+static nvtxRangeId_t start_default(const nvtxEventAttributes_t *attr)
+{
+    return start_ex(NULL, attr);
+}
+
+static nvtxRangeId_t start_text(const char *message)
+{
+    if (!pki_nvtx_consuming())
         return 0;
-    *arg = (pki_activity_arg){"payload", NULL, (int64_t)work->payload};
-    memcpy(&real, &work->payload, sizeof real);
-    if (work->payload_type == PKI_PAYLOAD_REAL) {
-        *pki_put_double(text, real) = '\0';
-        arg->text = text;
+    pki_nvtx_event event = pki_nvtx_event_of_text(message);
+    return pki_nvtx_range_start(&event);
+}
+
+static void end_default(nvtxRangeId_t id)
+{
+    pki_nvtx_range_end(id, NULL);
+}
+
+/* ---- names: kept whether or not a session is open ---- */
+
+static nvtxDomainHandle_t create_domain(const char *name)
+{
+    return (nvtxDomainHandle_t)pki_nvtx_domain_create(name);
+}
+
+static nvtxStringHandle_t register_text(nvtxDomainHandle_t handle, const char *text)
+{
+    pki_nvtx_meaning meaning;
+    return (nvtxStringHandle_t)pki_nvtx_region(pki_nvtx_domain_of(handle), text, 0, &meaning);
+}
+
+static void name_category_in(nvtxDomainHandle_t handle, uint32_t id, const char *name)
+{
+    pki_nvtx_name_category(pki_nvtx_domain_of(handle), id, name);
+}
+
+static void name_category(uint32_t id, const char *name)
+{
+    name_category_in(NULL, id, name);
+}
+
+static void name_thread(uint32_t tid, const char *name)
+{
+    if (name)
+        pki_nvtx_name_thread(tid, name);
+}
+
+/* ---- the same for text that is wide ---- */
+
+/* On the stack: an address that other texts will have, too, and each is looked up. */
+#define WIDE(TYPE, NAME, PARAMS, DO)                                                               \
+    static TYPE NAME##_wide PARAMS                                                                 \
+    {                                                                                              \
+        char text[PKI_NAME_BYTES + 1];                                                             \
+        pki_nvtx_narrow(text, sizeof text, wide);                                                  \
+        DO;                                                                                        \
     }
+
+WIDE(int, push, (const wchar_t *wide), return pki_nvtx_push_text(text))
+WIDE(void, mark, (const wchar_t *wide), mark_text(text))
+WIDE(nvtxRangeId_t, start, (const wchar_t *wide), return start_text(text))
+WIDE(nvtxDomainHandle_t, create_domain, (const wchar_t *wide), return create_domain(text))
+WIDE(nvtxStringHandle_t, register, (nvtxDomainHandle_t handle, const wchar_t *wide),
+     return register_text(handle, text))
+WIDE(void, name_category_in, (nvtxDomainHandle_t handle, uint32_t id, const wchar_t *wide),
+     name_category_in(handle, id, text))
+WIDE(void, name_category, (uint32_t id, const wchar_t *wide), name_category(id, text))
+WIDE(void, name_thread, (uint32_t tid, const wchar_t *wide), name_thread(tid, text))
+
+/* ---- resources ---- */
+
+static bool is_calling_thread(const nvtxResourceAttributes_t *attr)
+{
+    pthread_t self = pthread_self();
+    return memcmp(&attr->identifier, &self, sizeof self) == 0;
+}
+
+/* Of all resources that may have a name, threads are those that a trace shows. */
+static nvtxResourceHandle_t create_resource(nvtxDomainHandle_t handle,
+                                            nvtxResourceAttributes_t *attr)
+{
+    char name[PKI_NAME_BYTES + 1] = "";
+    (void)handle;
+    if (!attr || attr->size < sizeof *attr)
+        return NULL;
+    if (attr->messageType == NVTX_MESSAGE_TYPE_ASCII && attr->message.ascii)
+        strncpy(name, attr->message.ascii, sizeof name - 1);
+    else if (attr->messageType == NVTX_MESSAGE_TYPE_UNICODE)
+        pki_nvtx_narrow(name, sizeof name, attr->message.unicode);
+    if (*name && attr->identifierType == NVTX_RESOURCE_TYPE_GENERIC_THREAD_NATIVE)
+        pki_nvtx_name_thread((uint32_t)attr->identifier.ullValue, name);
+    else if (*name && attr->identifierType == NVTX_RESOURCE_TYPE_GENERIC_THREAD_POSIX &&
+             is_calling_thread(attr))
+        pki_nvtx_name_thread((uint32_t)syscall(SYS_gettid), name);
+    return NULL;
+}
+
+/* ---- ranges whose attributes are a payload ---- */
+
+static int push_payload(nvtxDomainHandle_t handle, const nvtxPayloadData_t *data, size_t n)
+{
+    pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
+    if (unwanted(domain))
+        return domain->ours ? NVTX_NO_PUSH_POP_TRACKING : pki_nvtx_push(domain, NULL);
+    pki_nvtx_event event = {pki_nvtx_payload_region(domain, data, n), {0}};
+    pki_nvtx_read_payloads(domain, data, n, &event.work);
+    return pki_nvtx_push(domain, &event);
+}
+
+static int pop_payload(nvtxDomainHandle_t handle, const nvtxPayloadData_t *data, size_t n)
+{
+    pki_work more = {0};
+    pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
+    if (domain->ours)
+        return NVTX_NO_PUSH_POP_TRACKING;
+    pki_nvtx_read_payloads(domain, data, n, &more);
+    return pki_nvtx_pop_with(domain, &more);
+}
+
+static void mark_payload(nvtxDomainHandle_t handle, const nvtxPayloadData_t *data, size_t n)
+{
+    const pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
+    if (unwanted(domain))
+        return;
+    pki_nvtx_event event = {pki_nvtx_payload_region(domain, data, n), {0}};
+    pki_nvtx_read_payloads(domain, data, n, &event.work);
+    pki_nvtx_mark(&event);
+}
+
+static nvtxRangeId_t start_payload(nvtxDomainHandle_t handle, const nvtxPayloadData_t *data,
+                                   size_t n)
+{
+    const pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
+    if (unwanted(domain))
+        return 0;
+    pki_nvtx_event event = {pki_nvtx_payload_region(domain, data, n), {0}};
+    pki_nvtx_read_payloads(domain, data, n, &event.work);
+    return pki_nvtx_range_start(&event);
+}
+
+static void end_payload(nvtxDomainHandle_t handle, nvtxRangeId_t id, const nvtxPayloadData_t *data,
+                        size_t n)
+{
+    pki_work more = {0};
+    pki_nvtx_read_payloads(pki_nvtx_domain_of(handle), data, n, &more);
+    pki_nvtx_range_end(id, &more);
+}
+
+static uint8_t is_enabled(nvtxDomainHandle_t handle)
+{
+    return !unwanted(pki_nvtx_domain_of(handle));
+}
+
+/* ---- filling in ---- */
+
+typedef void (*any_function)(void);
+
+#define AT(id, name) [id] = (any_function)(name)
+
+static const any_function core[] = {AT(NVTX_CBID_CORE_MarkEx, mark_default),
+                                    AT(NVTX_CBID_CORE_MarkA, mark_text),
+                                    AT(NVTX_CBID_CORE_MarkW, mark_wide),
+                                    AT(NVTX_CBID_CORE_RangeStartEx, start_default),
+                                    AT(NVTX_CBID_CORE_RangeStartA, start_text),
+                                    AT(NVTX_CBID_CORE_RangeStartW, start_wide),
+                                    AT(NVTX_CBID_CORE_RangeEnd, end_default),
+                                    AT(NVTX_CBID_CORE_RangePushEx, push_default),
+                                    AT(NVTX_CBID_CORE_RangePushA, pki_nvtx_push_text),
+                                    AT(NVTX_CBID_CORE_RangePushW, push_wide),
+                                    AT(NVTX_CBID_CORE_RangePop, pki_nvtx_pop_default),
+                                    AT(NVTX_CBID_CORE_NameCategoryA, name_category),
+                                    AT(NVTX_CBID_CORE_NameCategoryW, name_category_wide),
+                                    AT(NVTX_CBID_CORE_NameOsThreadA, name_thread),
+                                    AT(NVTX_CBID_CORE_NameOsThreadW, name_thread_wide)};
+
+static const any_function core2[] = {AT(NVTX_CBID_CORE2_DomainMarkEx, mark_ex),
+                                     AT(NVTX_CBID_CORE2_DomainRangeStartEx, start_ex),
+                                     AT(NVTX_CBID_CORE2_DomainRangeEnd, end_in),
+                                     AT(NVTX_CBID_CORE2_DomainRangePushEx, pki_nvtx_push_ex),
+                                     AT(NVTX_CBID_CORE2_DomainRangePop, pki_nvtx_pop),
+                                     AT(NVTX_CBID_CORE2_DomainResourceCreate, create_resource),
+                                     AT(NVTX_CBID_CORE2_DomainNameCategoryA, name_category_in),
+                                     AT(NVTX_CBID_CORE2_DomainNameCategoryW, name_category_in_wide),
+                                     AT(NVTX_CBID_CORE2_DomainRegisterStringA, register_text),
+                                     AT(NVTX_CBID_CORE2_DomainRegisterStringW, register_wide),
+                                     AT(NVTX_CBID_CORE2_DomainCreateA, create_domain),
+                                     AT(NVTX_CBID_CORE2_DomainCreateW, create_domain_wide)};
+
+static const any_function extension[] = {
+    AT(NVTX3EXT_CBID_nvtxPayloadSchemaRegister, pki_nvtx_register_schema),
+    AT(NVTX3EXT_CBID_nvtxMarkPayload, mark_payload),
+    AT(NVTX3EXT_CBID_nvtxRangePushPayload, push_payload),
+    AT(NVTX3EXT_CBID_nvtxRangePopPayload, pop_payload),
+    AT(NVTX3EXT_CBID_nvtxRangeStartPayload, start_payload),
+    AT(NVTX3EXT_CBID_nvtxRangeEndPayload, end_payload),
+    AT(NVTX3EXT_CBID_nvtxDomainIsEnabled, is_enabled)};
+
+static bool fill(const NvtxExportTableCallbacks *callbacks, NvtxCallbackModule module,
+                 const any_function *ours, size_t n)
+{
+    NvtxFunctionTable table = NULL;
+    unsigned size = 0;
+    if (!callbacks->GetModuleFunctionTable(module, &table, &size) || !table)
+        return false;
+    for (size_t i = 0; i < n && i < size; i++)
+        if (ours[i] && table[i])
+            *table[i] = ours[i];
+    return true;
+}
+
+/* Says yes to those who come from here on, in this process, session or not. */
+static bool welcome;
+
+void pki_nvtx_welcome(void)
+{
+    pki_store(&welcome, true);
+}
+
+/* The variable may come from outside, before anybody has called pk_start. */
+static bool are_welcome(void)
+{
+    char text[8];
+    return pki_load(&welcome) ||
+           (pki_tuning_of_environment(PKI_TUNING_NVTX_CONSUME, text, sizeof text) &&
+            strcmp(text, "1") == 0);
+}
+
+int pki_nvtx_attach(NvtxGetExportTableFunc_t get)
+{
+    const NvtxExportTableCallbacks *callbacks =
+        get && are_welcome() ? get(NVTX_ETID_CALLBACKS) : NULL;
+    if (!callbacks || callbacks->struct_size < sizeof *callbacks ||
+        !fill(callbacks, NVTX_CB_MODULE_CORE, core, PKI_COUNT_OF(core)))
+        return 0;
+    fill(callbacks, NVTX_CB_MODULE_CORE2, core2, PKI_COUNT_OF(core2));
+    pki_fetch_add(&attached, 1);
     return 1;
 }
 
-static void add_activity(const cell *c, bool unbalanced)
+/* Those of a module that is not ours are told so: nothing of it is called then. */
+int pki_nvtx_attach_extension(nvtxExtModuleInfo_t *module)
 {
-    char real[32];
-    pki_activity_arg args[6];
-    size_t n = put_payload(&c->work, args, real);
-    const pki_name *name = pki_name_at(c->region);
-    uint64_t start = pki_activity_ns_of_ticks(c->start), end = pki_activity_ns_of_ticks(c->end);
-    if (name->key_length)
-        args[n++] = (pki_activity_arg){name->key, NULL, name->value};
-    if (c->work.flops)
-        args[n++] = (pki_activity_arg){"flops", NULL, (int64_t)c->work.flops};
-    args[n++] = (pki_activity_arg){"thread", NULL, c->begun_by};
-    if (unbalanced)
-        args[n++] = (pki_activity_arg){"unbalanced", NULL, 1};
-    else if (c->ended_by != c->begun_by)
-        args[n++] = (pki_activity_arg){"ended by", NULL, c->ended_by};
-    pki_activity_add(&(pki_activity){.kind = PKI_ACTIVITY_RANGE,
-                                     .track = lane_for(start, end),
-                                     .name = name->name,
-                                     .name_length = name->length,
-                                     .start = start,
-                                     .end = end,
-                                     .device = PKI_NO_DEVICE,
-                                     .bytes = c->work.bytes,
-                                     .args = args,
-                                     .arg_count = n});
-}
-
-static void record(const cell *c, bool unbalanced)
-{
-    if (c->session != pki_registry_serial())
-        return; /* its session is over */
-    uint64_t start = pki_activity_ns_of_ticks(c->start), end = pki_activity_ns_of_ticks(c->end);
-    pki_fold_lock();
-    pki_fold_range(pki_fold_now(), c->region, end > start ? end - start : 0, c->work.bytes,
-                   c->work.flops);
-    pki_fold_unlock();
-    add_activity(c, unbalanced);
-}
-
-static void free_cell(uint32_t i)
-{
-    cell *c = cell_at(i);
-    pki_store_release(&c->state, pki_load(&c->state) >> 2 << 2 | FREE);
-    release(i);
-}
-
-/* The last that ended come first: turned round, so that each finds the tracks as they were. */
-static uint32_t in_order(uint32_t list)
-{
-    uint32_t turned = NOWHERE;
-    while (list != NOWHERE) {
-        uint32_t next = pki_load(&cell_at(list)->next);
-        pki_store(&cell_at(list)->next, turned);
-        turned = list;
-        list = next;
-    }
-    return turned;
-}
-
-void pki_nvtx_ranges_collect(void)
-{
-    uint32_t i = in_order(__atomic_exchange_n(&ended_head, NOWHERE, __ATOMIC_ACQUIRE));
-    while (i != NOWHERE) {
-        uint32_t next = pki_load(&cell_at(i)->next);
-        record(cell_at(i), false);
-        free_cell(i);
-        i = next;
-    }
-}
-
-void pki_nvtx_ranges_stop(void)
-{
-    pki_nvtx_ranges_collect();
-    for (uint32_t i = 0; i < pki_load_acquire(&block_count) * CELLS; i++) {
-        cell *c = cell_at(i);
-        if (!close_cell(c, pki_load(&c->state) >> 2))
-            continue;
-        c->end = pki_ticks(c->monotonic);
-        record(c, true);
-        free_cell(i);
-    }
-    memset(lane_end, 0, sizeof lane_end);
-}
-
-/* Nobody is at a cell any more; what was open is the parent's. */
-void pki_nvtx_ranges_after_fork(void)
-{
-    pthread_mutex_init(&lock, NULL);
-    free_cells = 0;
-    ended_head = NOWHERE;
-    for (uint32_t i = block_count * CELLS; i-- > 0;)
-        free_cell(i);
-    memset(lane_end, 0, sizeof lane_end);
+    if (!are_welcome() || !module || module->moduleId != NVTX_EXT_PAYLOAD_MODULEID ||
+        module->segmentsCount == 0)
+        return 0;
+    const nvtxExtModuleSegment_t *segment = &module->segments[0];
+    for (size_t i = 0; i < PKI_COUNT_OF(extension) && i < segment->slotCount; i++)
+        if (extension[i])
+            segment->functionSlots[i] = (intptr_t)extension[i];
+    return 1;
 }
