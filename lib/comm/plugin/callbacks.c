@@ -1,11 +1,9 @@
 /* lib/comm/plugin/callbacks.c - what NCCL calls, and where its events wait for the collector */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/loader.h"
 #include "comm/plugin/plugin.h"
 #include "core/thread.h"
 
@@ -143,22 +141,9 @@ static bool make_pool(void)
     return true;
 }
 
-/* The child's NCCL, if it has one, starts anew; what the parent had open stays the parent's. */
-void pki_nccl_pool_after_fork(void)
-{
-    pki_nccl_open.recording = 0;
-    pki_nccl_open.pool = NULL;
-    memset(&pki_nccl_lost, 0, sizeof pki_nccl_lost);
-}
-
-static uint16_t *turn_of(pki_nccl_pool *pool, uint64_t turn)
-{
-    return &pool->turns[turn % PKI_NCCL_PLACES];
-}
-
 static pki_nccl_event *event_of(pki_nccl_pool *pool, uint64_t turn)
 {
-    return &pool->events[pki_load(turn_of(pool, turn))];
+    return &pool->events[pki_load(pki_nccl_turn(pool, turn))];
 }
 
 /* A place, claimed, and its handle. NULL: the pool is full, which is counted. */
@@ -168,7 +153,7 @@ static pki_nccl_event *pki_nccl_claim(uint64_t *handle)
     pki_nccl_pool *pool = pki_load_acquire(&pki_nccl_open.pool); /* pairs with its making */
     uint64_t turn = pool ? pki_load(&pool->taken) : 0;
     while (pool && turn != pki_load_acquire(&pool->given)) { /* pairs with release's release */
-        uint32_t place = pki_load(turn_of(pool, turn));
+        uint32_t place = pki_load(pki_nccl_turn(pool, turn));
         if (!__atomic_compare_exchange_n(&pool->taken, &turn, turn + 1, false, __ATOMIC_RELAXED,
                                          __ATOMIC_RELAXED))
             continue;
@@ -191,6 +176,8 @@ static bool pki_nccl_end(uint64_t handle, pki_nccl_event *event, uint64_t ticks)
                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
+/* ---- what is in the pool: for the collector ---- */
+
 /* Has this turn been taken, and which place is it? Whoever asks has seen all turns before it, and
  * not given back this one's: so it still stands where it stood.
  *
@@ -199,44 +186,16 @@ static bool pki_nccl_end(uint64_t handle, pki_nccl_event *event, uint64_t ticks)
 static bool is_claimed(uint64_t turn, uint32_t *place)
 {
     pki_nccl_pool *pool = pki_nccl_the_pool();
-    *place = *turn_of(pool, turn);
+    *place = *pki_nccl_turn(pool, turn);
     return turn != pki_load(&pool->taken);
 }
 
-static void release(uint64_t handle)
-{
-    pki_nccl_pool *pool = pki_nccl_the_pool();
-    uint64_t given = pki_load(&pool->given);
-    pki_store(turn_of(pool, given), (uint16_t)pki_nccl_place(handle));
-    pki_store_release(&pool->given, given + 1); /* pairs with the next claim's acquire */
-}
-
-void pki_nccl_free(uint64_t handle)
-{
-    pki_store(&pki_nccl_the_pool()->heads[pki_nccl_place(handle)],
-              pki_nccl_head(handle, PKI_NCCL_FREE));
-    release(handle);
-}
-
-/* Who is about to stop it meets a word that is not an open event's. */
-void pki_nccl_retire(uint64_t handle)
-{
-    __atomic_exchange_n(&pki_nccl_the_pool()->heads[pki_nccl_place(handle)],
-                        pki_nccl_head(handle, PKI_NCCL_FREE), __ATOMIC_ACQUIRE);
-    release(handle);
-}
-
-/* ---- what is in the pool, and the nodes of it: the collector's ---- */
-
-typedef struct memory {
-    pki_nccl_node nodes[PKI_NCCL_PLACES];
+static struct memory {
     pki_nccl_item items[PKI_NCCL_PLACES];
     uint64_t out[PKI_NCCL_PLACES]; /* handles that have been given away, oldest first */
     uint32_t out_count;
     uint64_t turn; /* the first that has not been looked at */
-} memory;
-
-static memory *kept; /* for the process's life, from the first round with a pool on */
+} * kept;          /* for the process's life, from the first round with a pool on */
 
 static bool has_memory(void)
 {
@@ -245,65 +204,10 @@ static bool has_memory(void)
     return kept != NULL;
 }
 
-pki_nccl_event *pki_nccl_event_of(uint64_t handle)
-{
-    return &pki_nccl_the_pool()->events[pki_nccl_place(handle)];
-}
-
-pki_nccl_node *pki_nccl_node_of(uint64_t handle)
-{
-    pki_nccl_node *n = &kept->nodes[pki_nccl_place(handle)];
-    return handle >= PKI_NCCL_PLACES && n->handle == handle ? n : NULL;
-}
-
-static uint64_t word_at(uint32_t place)
-{
-    return pki_load_acquire(&pki_nccl_the_pool()->heads[place]); /* pairs with publish, end */
-}
-
-static pki_nccl_node *make(uint64_t handle)
-{
-    pki_nccl_node *n = &kept->nodes[pki_nccl_place(handle)];
-    const pki_nccl_event *e = pki_nccl_event_of(handle);
-    *n = (pki_nccl_node){.handle = handle,
-                         .parent = e->parent,
-                         .type = e->type,
-                         .context = e->context,
-                         .region = e->region,
-                         .op = e->op,
-                         .element = e->element,
-                         .flags = e->flags,
-                         .count = e->count,
-                         .start = e->start,
-                         .peer = e->peer};
-    return n;
-}
-
-pki_nccl_node *pki_nccl_node_make(uint64_t handle)
-{
-    pki_nccl_node *n = pki_nccl_node_of(handle);
-    if (n || handle < PKI_NCCL_PLACES)
-        return n;
-    uint64_t word = word_at(pki_nccl_place(handle));
-    return word >> 2 == handle && (word & 3) != PKI_NCCL_FREE ? make(handle) : NULL;
-}
-
-/* A node that has no end may have one since the pool was looked through. */
-bool pki_nccl_was_open(uint64_t handle, uint64_t ticks)
-{
-    const pki_nccl_node *n = pki_nccl_node_make(handle);
-    if (!n)
-        return false;
-    if (n->stop)
-        return n->stop >= ticks;
-    bool open = word_at(pki_nccl_place(handle)) == pki_nccl_head(handle, PKI_NCCL_OPEN);
-    return open || pki_load(&pki_nccl_event_of(handle)->stop) >= ticks;
-}
-
 /* False: it has been freed since the last round. */
 static bool add_if_live(uint64_t handle, uint32_t *count)
 {
-    uint64_t word = word_at(pki_nccl_place(handle));
+    uint64_t word = pki_nccl_word_at(pki_nccl_place(handle));
     bool there = word >> 2 == handle && (word & 3) != PKI_NCCL_FREE;
     if (there)
         kept->items[(*count)++] = (pki_nccl_item){handle, (word & 3) == PKI_NCCL_STOPPED};
@@ -324,7 +228,7 @@ static void see_new(uint32_t *count)
 {
     uint32_t place;
     for (; is_claimed(kept->turn, &place); kept->turn++) {
-        uint64_t word = word_at(place);
+        uint64_t word = pki_nccl_word_at(place);
         uint64_t unpublished = (word & 3) == PKI_NCCL_FREE ? PKI_NCCL_PLACES : 0;
         uint64_t handle = (word >> 2) + unpublished;
         kept->out[kept->out_count++] = handle;
@@ -340,17 +244,6 @@ const pki_nccl_item *pki_nccl_list_events(uint32_t *count)
     see_old(count);
     see_new(count);
     return kept->items;
-}
-
-void pki_nccl_nodes_start(void)
-{
-    if (kept)
-        memset(kept->nodes, 0, sizeof kept->nodes);
-}
-
-void pki_nccl_nodes_after_fork(void)
-{
-    kept = NULL;
 }
 
 /* ---- an event of NCCL's, in numbers; what one of an unknown type says is not looked at ---- */
@@ -720,7 +613,12 @@ int pki_nccl_finalize_comm(void *context)
     return PKI_NCCL_SUCCESS;
 }
 
+/* The child's NCCL, if it has one, starts anew; what the parent had open stays the parent's. */
 void pki_nccl_callbacks_after_fork(void)
 {
+    pki_nccl_open.recording = 0;
+    pki_nccl_open.pool = NULL;
+    memset(&pki_nccl_lost, 0, sizeof pki_nccl_lost);
     own_tid = 0;
+    kept = NULL;
 }

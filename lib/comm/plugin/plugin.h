@@ -2,13 +2,14 @@
  *
  *     abi.h        NCCL's profiler interface, as it lies in memory
  *     entry.c      the tables that it looks up
- *     callbacks.c  what NCCL calls; the pool in which events wait for the collector, and what is
- *                  known of them; NCCL's words as numbers
- *     assemble.c   the collector: communicators, which event belongs to which, when an operation
- *                  is over, what is reported of the network and of kernels; into trace and figures
+ *     callbacks.c  what NCCL calls; the pool in which events wait for the collector; NCCL's words
+ *                  as numbers
+ *     assemble.c   the collector: what is known of an event in the pool, communicators, which event
+ *                  belongs to which, when an operation is over, what is reported of the network and
+ *                  of kernels
  *     backend.c    start, stop, what it says of itself; how NCCL is made to find us:
  *                  NCCL_PROFILER_PLUGIN, libpkshim.so; communicators as NCCL announces them; which
- *                  events it is asked for
+ *                  events it is asked for; operations into trace and figures
  *
  * Callbacks are NCCL's threads', in the midst of a collective. They take no lock, allocate nothing,
  * call no CUDA, and answer success whatever happens.
@@ -103,8 +104,6 @@ typedef struct pki_nccl_losses {
 extern PKI_NCCL_NEAR pki_nccl_gate pki_nccl_open;
 extern PKI_NCCL_NEAR pki_nccl_losses pki_nccl_lost;
 
-void pki_nccl_pool_after_fork(void);
-
 static inline uint32_t pki_nccl_place(uint64_t handle)
 {
     return (uint32_t)handle & (PKI_NCCL_PLACES - 1);
@@ -115,19 +114,26 @@ static inline uint64_t pki_nccl_head(uint64_t handle, unsigned state)
     return handle << 2 | state;
 }
 
+static inline uint16_t *pki_nccl_turn(pki_nccl_pool *pool, uint64_t turn)
+{
+    return &pool->turns[turn % PKI_NCCL_PLACES];
+}
+
 /* For who has a handle, or has met a pool before: others may be looking whether to make one. */
 static inline pki_nccl_pool *pki_nccl_the_pool(void)
 {
     return pki_load(&pki_nccl_open.pool);
 }
 
-/* ---- what the collector does with them ---- */
+static inline pki_nccl_event *pki_nccl_event_of(uint64_t handle)
+{
+    return &pki_nccl_the_pool()->events[pki_nccl_place(handle)];
+}
 
-/* The place may be given away. */
-void pki_nccl_free(uint64_t handle);
-
-/* The same for one that may still be stopped. */
-void pki_nccl_retire(uint64_t handle);
+static inline uint64_t pki_nccl_word_at(uint32_t place)
+{
+    return pki_load_acquire(&pki_nccl_the_pool()->heads[place]); /* pairs with publish, end */
+}
 
 /* ---- what NCCL calls, and the tables of it ---- */
 
@@ -282,25 +288,10 @@ typedef struct pki_nccl_item { /* an event of this round */
 /* All that is in the pool, oldest first. NULL: nothing, or no memory. */
 const pki_nccl_item *pki_nccl_list_events(uint32_t *count);
 
-/* Its node, if that is (still) this handle's; NULL otherwise. */
-pki_nccl_node *pki_nccl_node_of(uint64_t handle);
-
-/* The same, whether or not it has been met: a child may be seen before its parent in a round. */
-pki_nccl_node *pki_nccl_node_make(uint64_t handle);
-
-pki_nccl_event *pki_nccl_event_of(uint64_t handle);
-
-/* Was the event of this handle open, or about to be stopped, at this tick? False: nobody knows of
- * it any more. */
-bool pki_nccl_was_open(uint64_t handle, uint64_t ticks);
-void pki_nccl_nodes_start(void); /* forgets what the last session knew */
-void pki_nccl_nodes_after_fork(void);
-
 /* ---- the collector's rounds ---- */
 
 void pki_nccl_assemble_start(void);
-void pki_nccl_assemble_collect(void);
-void pki_nccl_assemble_stop(void);
+void pki_nccl_assemble_round(bool last);
 void pki_nccl_assemble_after_fork(void);
 
 /* ---- operations and details, into trace and figures ---- */
@@ -341,12 +332,15 @@ typedef struct pki_nccl_communicator {
     pki_nccl_lane channels[PKI_NCCL_DIRECTIONS][PKI_NCCL_CHANNELS];
 } pki_nccl_communicator;
 
+/* Into trace and figures. The one place that decides who counts, if a wrapper library does, too. */
+void pki_nccl_emit_operation(pki_nccl_communicator *t, pki_nccl_operation *o);
+
+/* Into the trace. */
+void pki_nccl_emit_proxy(pki_nccl_communicator *t, const pki_nccl_event *e, uint64_t bytes);
+
+void pki_nccl_emit_kernel(pki_nccl_communicator *t, const pki_nccl_event *e);
+
+void pki_nccl_emit_call(const pki_nccl_event *e);
+
 /* Operations emitted since the session's start. */
 uint64_t pki_nccl_operations(void);
-void pki_nccl_emit_start(void);
-
-/* A track where nothing is from *start on. *start is moved if all have something there. 0: there
- * are too many. */
-void pki_nccl_tracks_start(void);
-
-/* ---- communicators on the collector's side ---- */
