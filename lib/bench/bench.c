@@ -42,8 +42,6 @@ static uint64_t system_cpu(void *self)
 
 const pki_bench_clock pki_bench_system_clock = {system_now, system_cpu, NULL};
 
-/* ---- what is counted, not timed: hardware counters and allocations ---- */
-
 /* ---- allocations of the whole process while they are counted ---- */
 
 static uint32_t counting;
@@ -76,7 +74,8 @@ void pki_bench_allocations_read(uint64_t *count, uint64_t *bytes)
     *bytes = pki_load(&bytes_so_far);
 }
 
-bool pki_bench_allocations_seen(void)
+/* Does anybody stand there? Tries it with one allocation. */
+static bool pki_bench_allocations_seen(void)
 {
     uint64_t count, bytes;
     pki_bench_allocations_start();
@@ -143,7 +142,8 @@ static void pki_bench_counters_close(pki_bench_counters *counters)
         pki_perf_close(&counters->event[i]);
 }
 
-void pki_bench_counters_explain(char *text, size_t size)
+/* Can they be had here? If not, why, in words; if only some, which not. "" if all. */
+static void pki_bench_counters_explain(char *text, size_t size)
 {
     int missing = 0, error = 0;
     char names[96] = "", why[192];
@@ -163,6 +163,78 @@ void pki_bench_counters_explain(char *text, size_t size)
         snprintf(text, size, "hardware counters: %s", why);
     else
         snprintf(text, size, "%s%s", missing ? "not counted on this machine: " : "", names);
+}
+
+#define PKI_BENCH_COUNTED_SAMPLES 5
+
+/* Per iteration of one thread, all threads together; negative: not counted. */
+static double counted_in(const pki_bench_case *c, int counter)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < c->options.threads; i++) {
+        double value = c->runs[i].counting ? c->runs[i].counted.value[counter] : -1;
+        if (value < 0)
+            return -1;
+        sum += value;
+    }
+    return sum / (double)c->iterations;
+}
+
+static void count_hardware(pki_bench_case *c)
+{
+    pk_bench_result *r = &c->result;
+    double values[PKI_BENCH_COUNTERS][PKI_BENCH_COUNTED_SAMPLES];
+    double *const into[PKI_BENCH_COUNTERS] = {&r->instructions, &r->cycles, &r->cache_misses,
+                                              &r->branch_misses};
+    char why[224];
+    pki_bench_sample sample;
+    pki_bench_counters_explain(why, sizeof why);
+    pki_bench_case_note(c, why);
+    c->counting_hardware = true;
+    for (int i = 0; i < PKI_BENCH_COUNTED_SAMPLES; i++) {
+        if (!pki_bench_case_run_sample(c, c->iterations, &sample))
+            break;
+        for (int j = 0; j < PKI_BENCH_COUNTERS; j++)
+            values[j][i] = counted_in(c, j);
+    }
+    c->counting_hardware = false;
+    for (int j = 0; j < PKI_BENCH_COUNTERS && pki_bench_case_is_fine(c); j++)
+        *into[j] = pki_samples_select_median(values[j], PKI_BENCH_COUNTED_SAMPLES);
+}
+
+static void count_allocations(pki_bench_case *c)
+{
+    double counts[PKI_BENCH_COUNTED_SAMPLES], bytes[PKI_BENCH_COUNTED_SAMPLES];
+    pki_bench_sample sample;
+    if (!pki_bench_allocations_seen()) {
+        pki_bench_case_note(c, "allocations are not counted: the program has no "
+                               "PK_BENCH_COUNT_ALLOCATIONS, or its malloc is not glibc's");
+        return;
+    }
+    c->counting_allocations = true;
+    for (int i = 0; i < PKI_BENCH_COUNTED_SAMPLES; i++) {
+        uint64_t count, size;
+        if (!pki_bench_case_run_sample(c, c->iterations, &sample))
+            break;
+        pki_bench_allocations_read(&count, &size);
+        counts[i] = (double)count / (double)c->iterations;
+        bytes[i] = (double)size / (double)c->iterations;
+    }
+    c->counting_allocations = false;
+    if (!pki_bench_case_is_fine(c))
+        return;
+    c->result.allocations = pki_samples_select_median(counts, PKI_BENCH_COUNTED_SAMPLES);
+    c->result.allocated_bytes = pki_samples_select_median(bytes, PKI_BENCH_COUNTED_SAMPLES);
+}
+
+void pki_bench_count_events(pki_bench_case *c)
+{
+    if (pki_bench_case_is_fine(c) && c->count && c->options.hardware)
+        count_hardware(c);
+    if (pki_bench_case_is_fine(c) && c->count && c->options.allocations)
+        count_allocations(c);
+    if (c->figures_lost)
+        pki_bench_case_note(c, "figures beyond 16 names, or without memory, are missing");
 }
 
 /* ---- Options of a benchmark: checked, and made whole. bench/case.h, pk/bench.h ---- */
@@ -496,6 +568,19 @@ void pki_bench_unlock(void)
 }
 
 /* ---- one function ---- */
+
+/* Moves a whole one to a caller's, as much of it as that has room for by its size. */
+static void pki_bench_result_copy_out(pk_bench_result *given, pk_bench_result *whole)
+{
+    uint32_t size = given->size;
+    memset((char *)given + sizeof size, 0, size - sizeof size);
+    if (size < sizeof *whole) {
+        free(whole->marks);
+        whole->marks = NULL;
+    }
+    whole->size = size;
+    memcpy(given, whole, PKI_MIN((size_t)size, sizeof *whole));
+}
 
 /* The body of such a benchmark. */
 static void call_function(pk_bench_run *run)

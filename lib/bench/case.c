@@ -204,16 +204,6 @@ void pki_bench_queue_disable(pki_bench_case *c)
     note_off(c, "its body waits for the device, or launches more than a queue takes");
 }
 
-void pki_bench_queue_shorten(pki_bench_case *c, uint64_t iterations)
-{
-    if (iterations <= 1) {
-        pki_bench_queue_disable(c);
-        return;
-    }
-    c->queue.most = PKI_MAX(PKI_MIN(c->queue.fits, iterations - 1), 1);
-    c->iterations = PKI_MIN(c->iterations, c->queue.most);
-}
-
 /* ---- threads that run the same thing at once, over and over, and start it together ---- */
 
 static void pki_bench_team_destroy(pki_bench_team *team);
@@ -322,8 +312,7 @@ static void pki_bench_team_destroy(pki_bench_team *team)
     free(team);
 }
 
-/* The job on all of them; returns when all are done. */
-static void pki_bench_team_run(pki_bench_team *team)
+void pki_bench_team_run(pki_bench_team *team)
 {
     pthread_mutex_lock(&team->lock);
     team->arrived = 0;
@@ -347,8 +336,6 @@ void pki_bench_team_meet(pki_bench_team *team)
             sched_yield();
 }
 
-/* ---- one benchmark with its parameters, while it is measured ---- */
-
 /* ---- life ---- */
 
 void pki_bench_case_init(pki_bench_case *c, const pki_bench_engine *engine, const char *name,
@@ -367,7 +354,7 @@ void pki_bench_case_init(pki_bench_case *c, const pki_bench_engine *engine, cons
     c->result.allocations = c->result.allocated_bytes = -1;
 }
 
-static void run_thread(void *arg, unsigned thread)
+void pki_bench_run_thread(void *arg, unsigned thread)
 {
     pki_bench_case *c = arg;
     pk_bench_run *run = &c->runs[thread];
@@ -430,7 +417,7 @@ static pk_status make_room(pki_bench_case *c)
     if (c->options.cold && c->options.clock != PK_BENCH_CLOCK_GPU && !prepare_cold(c))
         return pki_bench_fail(PK_ENOMEM, "%s: no memory to empty the caches with", c->name);
     if (threads > 1)
-        c->team = pki_bench_team_create(threads, run_thread, c);
+        c->team = pki_bench_team_create(threads, pki_bench_run_thread, c);
     if (threads > 1 && !c->team)
         return pki_bench_fail(errno == ENOMEM ? PK_ENOMEM : PK_ETHREAD,
                               "%s: %u threads could not be made", c->name, threads);
@@ -494,289 +481,12 @@ void pki_bench_case_finish(pki_bench_case *c)
     c->series_count = 0;
 }
 
-/* ---- one sample ---- */
-
-static void run_all(pki_bench_case *c, uint64_t iterations)
-{
-    for (unsigned i = 0; i < c->options.threads; i++) {
-        memset(&c->runs[i], 0, sizeof c->runs[i]);
-        c->runs[i].owner = c;
-        c->runs[i].thread = i;
-        c->runs[i].iterations = iterations;
-    }
-    if (c->options.before)
-        c->options.before(c->options.user);
-    if (c->team)
-        pki_bench_team_run(c->team);
-    else
-        run_thread(c, 0);
-    pki_bench_queue_release(c, iterations); /* a body that left its loop has not */
-    if (c->options.after)
-        c->options.after(c->options.user);
-}
-
-/* A body that has not said that it is skipped has to have gone through its loop. */
-static bool complete(pki_bench_case *c)
-{
-    for (unsigned i = 0; i < c->options.threads && pki_bench_case_is_fine(c); i++) {
-        if (!c->runs[i].begun)
-            pki_bench_case_abandon(c, PK_BENCH_OUTCOME_FAILED,
-                                   "its body has no loop (PK_BENCH_LOOP)");
-        else if (!c->runs[i].ended)
-            pki_bench_case_abandon(c, PK_BENCH_OUTCOME_FAILED, "its loop was left before its end");
-    }
-    return pki_bench_case_is_fine(c);
-}
-
-/* What reading the clocks added to a thread's time. */
-static double clock_part(const pk_bench_run *run, double reading)
-{
-    return reading * (double)(1 + run->pauses);
-}
-
-/* From the first thread's start to the last one's end, pauses apart; in *part what was subtracted.
- */
-static double wall_of(const pki_bench_case *c, double *part)
-{
-    double longest = *part = 0, reading = c->engine->overhead.clock;
-    uint64_t start = UINT64_MAX;
-    for (unsigned i = 0; i < c->options.threads; i++)
-        start = PKI_MIN(start, c->runs[i].start);
-    for (unsigned i = 0; i < c->options.threads; i++) {
-        const pk_bench_run *run = &c->runs[i];
-        double taken = (double)(run->end - start - run->paused), clock = clock_part(run, reading);
-        if (taken - clock > longest) {
-            longest = taken - clock;
-            *part = clock;
-        }
-    }
-    return longest;
-}
-
-static double cpu_of(const pki_bench_case *c, double *part)
-{
-    double sum = *part = 0, reading = c->engine->overhead.cpu_clock;
-    for (unsigned i = 0; i < c->options.threads; i++) {
-        const pk_bench_run *run = &c->runs[i];
-        double used = (double)(run->cpu_end - run->cpu_start - run->cpu_paused);
-        double clock = PKI_MIN(clock_part(run, reading), used);
-        sum += used - clock;
-        *part += clock;
-    }
-    return sum;
-}
-
-static double manual_of(const pki_bench_case *c)
-{
-    double longest = c->runs[0].manual;
-    for (unsigned i = 1; i < c->options.threads; i++)
-        longest = PKI_MAX(longest, c->runs[i].manual);
-    return longest;
-}
-
-static double time_of(pki_bench_case *c, const pki_bench_sample *s)
-{
-    double ns = 0;
-    switch (c->options.clock) {
-    case PK_BENCH_CLOCK_CPU:
-        return s->cpu / c->options.threads;
-    case PK_BENCH_CLOCK_MANUAL:
-        ns = manual_of(c);
-        break;
-    case PK_BENCH_CLOCK_GPU:
-        if (!c->device->elapsed(c->timer, &ns))
-            pki_bench_case_abandon(c, PK_BENCH_OUTCOME_FAILED, c->device->why(c->timer));
-        break;
-    default:
-        return s->wall;
-    }
-    if (!(ns >= 0) || !isfinite(ns))
-        pki_bench_case_abandon(c, PK_BENCH_OUTCOME_FAILED, "its time is negative or not a number");
-    return ns;
-}
-
-bool pki_bench_case_run_sample(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample)
-{
-    memset(sample, 0, sizeof *sample);
-    if (!pki_bench_case_is_fine(c))
-        return false;
-    run_all(c, iterations);
-    if (!complete(c))
-        return false;
-    sample->iterations = iterations;
-    double wall_part, cpu_part;
-    sample->wall = wall_of(c, &wall_part);
-    sample->cpu = cpu_of(c, &cpu_part);
-    sample->time = time_of(c, sample);
-    c->clock_part = c->options.clock == PK_BENCH_CLOCK_WALL  ? wall_part
-                    : c->options.clock == PK_BENCH_CLOCK_CPU ? cpu_part / c->options.threads
-                                                             : 0;
-    return pki_bench_case_is_fine(c);
-}
-
-/* ---- keeping it ---- */
-
-static void pki_bench_figures_record(pki_bench_case *c, const pki_bench_sample *sample);
-
-double pki_bench_case_per_iteration(const pki_bench_case *c, double time, uint64_t iterations,
-                                    double *overhead)
-{
-    const pki_bench_overhead *o = &c->engine->overhead;
-    double taken = time / (double)iterations, left = taken;
-    if (c->options.clock == PK_BENCH_CLOCK_WALL || c->options.clock == PK_BENCH_CLOCK_CPU)
-        left = pki_bench_subtract_loop(taken, o->loop_beside);
-    *overhead = taken - left;
-    return left;
-}
-
-static bool grow(double **values, size_t room)
-{
-    double *grown = realloc(*values, room * sizeof **values);
-    if (grown)
-        *values = grown;
-    return grown != NULL;
-}
-
-/* What is known of a device's samples only. */
-static bool make_room_for_device(pki_bench_case *c, size_t room)
-{
-    uint8_t *marks = realloc(c->marks, room);
-    c->marks = marks ? marks : c->marks;
-    return marks && grow(&c->launch, room) && grow(&c->mhz, room);
-}
-
-static bool make_room_for_one(pki_bench_case *c)
-{
-    if (c->count < c->room)
-        return true;
-    size_t room = c->room ? 2 * c->room : 64;
-    if (!grow(&c->time, room) || !grow(&c->cpu, room) || !grow(&c->at, room) ||
-        !grow(&c->overhead, room) || (c->timer && !make_room_for_device(c, room)))
-        return false;
-    c->room = room;
-    return true;
-}
-
-static void store(pki_bench_case *c, const pki_bench_sample *sample, uint64_t began)
-{
-    double overhead, rest, n = (double)sample->iterations;
-    if (c->count == 0)
-        c->first_at = began;
-    c->time[c->count] =
-        pki_bench_case_per_iteration(c, sample->time, sample->iterations, &overhead);
-    c->cpu[c->count] = pki_bench_case_per_iteration(c, sample->cpu / c->options.threads,
-                                                    sample->iterations, &rest) *
-                       c->options.threads;
-    c->at[c->count] = (double)(began - c->first_at);
-    c->overhead[c->count] = overhead + c->clock_part / n;
-    if (c->timer) {
-        c->launch[c->count] = sample->wall / n;
-        c->marks[c->count] = 0;
-        c->mhz[c->count] = PKI_BENCH_CLOCK_UNKNOWN;
-    }
-    pki_bench_figures_record(c, sample);
-    c->count++;
-}
-
-bool pki_bench_case_record_sample(pki_bench_case *c)
-{
-    uint64_t before = pki_bench_now(c);
-    pki_bench_sample sample;
-    if (!make_room_for_one(c)) {
-        c->result.stopped = PK_BENCH_STOP_MEMORY;
-        return false;
-    }
-    if (!pki_bench_case_run_sample(c, c->iterations, &sample))
-        return false;
-    if (c->queue.forced)
-        c->queue.lost++;
-    else
-        store(c, &sample, before);
-    if (c->timer)
-        pki_bench_clocks_check(c);
-    c->spent += pki_bench_now(c) - before;
-    return true;
-}
-
-/* ---- what a benchmark counts itself (pk_bench_add_counter), over its samples ---- */
-
-static pki_bench_series *series_of(pki_bench_case *c, const char *name)
-{
-    for (unsigned i = 0; i < c->series_count; i++)
-        if (strcmp(c->series[i].name, name) == 0)
-            return &c->series[i];
-    if (c->series_count == PKI_BENCH_FIGURES)
-        return NULL;
-    pki_bench_series *made = &c->series[c->series_count++];
-    memset(made, 0, sizeof *made);
-    memcpy(made->name, name, sizeof made->name);
-    return made;
-}
-
-static bool push(pki_bench_series *series, double value)
-{
-    if (!pki_array_fit(&series->values, &series->room, series->count + 1, sizeof(double)))
-        return false;
-    series->values[series->count++] = value;
-    return true;
-}
-
-static double in_unit(const pki_bench_figure *figure, double sum, const pki_bench_sample *sample)
-{
-    switch (figure->unit) {
-    case PK_BENCH_UNIT_PER_ITERATION:
-        return sum / (double)sample->iterations;
-    case PK_BENCH_UNIT_PER_SECOND:
-        return sample->time > 0 ? sum / (sample->time * 1e-9) : 0;
-    default:
-        return sum;
-    }
-}
-
-/* The sum over all threads, each thread's figure being looked up once, where it first occurs. */
-static bool occurs_before(const pki_bench_case *c, unsigned thread, const char *name)
-{
-    for (unsigned i = 0; i < thread; i++)
-        for (unsigned j = 0; j < c->runs[i].figure_count; j++)
-            if (strcmp(c->runs[i].figures[j].name, name) == 0)
-                return true;
-    return false;
-}
-
-static double sum_of(const pki_bench_case *c, const char *name)
-{
-    double sum = 0;
-    for (unsigned i = 0; i < c->options.threads; i++)
-        for (unsigned j = 0; j < c->runs[i].figure_count; j++)
-            if (strcmp(c->runs[i].figures[j].name, name) == 0)
-                sum += c->runs[i].figures[j].value;
-    return sum;
-}
-
-/* Takes the figures of the sample that c->runs hold. What finds no room is counted. */
-static void pki_bench_figures_record(pki_bench_case *c, const pki_bench_sample *sample)
-{
-    for (unsigned i = 0; i < c->options.threads; i++) {
-        const pk_bench_run *run = &c->runs[i];
-        c->figures_lost += run->figures_lost;
-        for (unsigned j = 0; j < run->figure_count; j++) {
-            const pki_bench_figure *figure = &run->figures[j];
-            if (occurs_before(c, i, figure->name))
-                continue;
-            pki_bench_series *series = series_of(c, figure->name);
-            double value = in_unit(figure, sum_of(c, figure->name), sample);
-            if (!series || !push(series, value))
-                c->figures_lost++;
-        }
-    }
-}
+/* ---- from a case's samples to figures ---- */
 
 double pki_bench_series_median(pki_bench_series *series)
 {
     return pki_samples_select_median(series->values, series->count);
 }
-
-/* ---- from a case's samples to figures ---- */
 
 static void move_samples(pk_bench_result *r, pki_bench_case *c)
 {
@@ -867,18 +577,6 @@ bool pki_bench_result_fill(pk_bench_result *r, pki_bench_case *c)
     r->items_per_second = rate(r, c->items);
     move_samples(r, c);
     return true;
-}
-
-void pki_bench_result_copy_out(pk_bench_result *given, pk_bench_result *whole)
-{
-    uint32_t size = given->size;
-    memset((char *)given + sizeof size, 0, size - sizeof size);
-    if (size < sizeof *whole) {
-        free(whole->marks);
-        whole->marks = NULL;
-    }
-    whole->size = size;
-    memcpy(given, whole, PKI_MIN((size_t)size, sizeof *whole));
 }
 
 void pk_bench_result_release(pk_bench_result *result)

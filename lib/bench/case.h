@@ -133,16 +133,11 @@ void pki_bench_case_close(pki_bench_case *c);
 /* Frees what was measured. */
 void pki_bench_case_finish(pki_bench_case *c);
 
+/* What each thread of the team does in a sample; arg is the case. */
+void pki_bench_run_thread(void *arg, unsigned thread);
+
 /* One sample. False if the benchmark was skipped or failed meanwhile. Nothing is kept of it. */
 bool pki_bench_case_run_sample(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample);
-
-/* ns per iteration of a sample's time, without the loop; what was subtracted goes to *overhead. */
-double pki_bench_case_per_iteration(const pki_bench_case *c, double time, uint64_t iterations,
-                                    double *overhead);
-
-/* Takes one and keeps it, unless the watchdog ended it: that is counted in c->queue.lost. False as
- * above, or without memory (c->result.stopped says so then). */
-bool pki_bench_case_record_sample(pki_bench_case *c);
 
 /* Neither skipped nor failed. */
 static inline bool pki_bench_case_is_fine(const pki_bench_case *c)
@@ -164,7 +159,9 @@ void pki_bench_case_note(pki_bench_case *c, const char *text);
 
 /* ---- what is counted, not timed ---- */
 
-/* Hardware counters and allocations, in a few samples of their own, since counting costs time. */
+/* Hardware counters and allocations, in a few samples of their own, since counting costs time.
+ * After the last timed sample, while the case is open. What is unavailable goes into its note. */
+void pki_bench_count_events(pki_bench_case *c);
 
 /* ---- what a benchmark counts itself (pk_bench_add_counter), over its samples ---- */
 
@@ -179,6 +176,3 @@ bool pki_bench_result_fill(pk_bench_result *result, pki_bench_case *c);
 
 /* What programs were compiled against when the first perfkit was released. */
 #define PKI_BENCH_RESULT_OLDEST offsetof(pk_bench_result, launch)
-
-/* Moves a whole one to a caller's, as much of it as that has room for by its size. */
-void pki_bench_result_copy_out(pk_bench_result *given, pk_bench_result *whole);

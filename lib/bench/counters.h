@@ -54,18 +54,12 @@ typedef struct pki_bench_clocks {
     char why[128];
 } pki_bench_clocks;
 
-/* Around the measurement, and after each of its samples. */
-void pki_bench_clocks_check(struct pki_bench_case *c);
-
 /* ---- what is counted, not timed: hardware counters and allocations ---- */
 
 /* ---- allocations of the whole process while they are counted ---- */
 
 /* They are told us by whoever stands in front of malloc: PK_BENCH_COUNT_ALLOCATIONS in pk/bench.h.
  */
-
-/* Does anybody stand there? Tries it with one allocation. */
-bool pki_bench_allocations_seen(void);
 
 void pki_bench_allocations_read(uint64_t *count, uint64_t *bytes);
 
@@ -93,6 +87,3 @@ typedef struct pki_bench_counters {
 typedef struct pki_bench_counts {
     double value[PKI_BENCH_COUNTERS];
 } pki_bench_counts;
-
-/* Can they be had here? If not, why, in words; if only some, which not. "" if all. */
-void pki_bench_counters_explain(char *text, size_t size);

@@ -65,6 +65,5 @@ typedef struct pki_bench_queue {
 bool pki_bench_queue_hold(struct pki_bench_case *c);
 void pki_bench_queue_release(struct pki_bench_case *c, uint64_t iterations);
 
-/* After a sample that the watchdog ended: fewer iterations from here on, or none are queued. */
-void pki_bench_queue_shorten(struct pki_bench_case *c, uint64_t iterations);
+/* From here on none are queued. */
 void pki_bench_queue_disable(struct pki_bench_case *c);

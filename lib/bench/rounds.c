@@ -115,7 +115,8 @@ static void pki_bench_clocks_start(pki_bench_case *c)
     check(c);
 }
 
-void pki_bench_clocks_check(pki_bench_case *c)
+/* Around the measurement, and after each of its samples. */
+static void pki_bench_clocks_check(pki_bench_case *c)
 {
     if (is_time(c))
         check(c);
@@ -232,83 +233,285 @@ static void pki_bench_clocks_finish(pki_bench_case *c)
     pki_bench_case_note(c, text);
 }
 
-/* ---- what is counted, not timed ---- */
+/* ---- one sample ---- */
 
-#define PKI_BENCH_COUNTED_SAMPLES 5
+static void run_all(pki_bench_case *c, uint64_t iterations)
+{
+    for (unsigned i = 0; i < c->options.threads; i++) {
+        memset(&c->runs[i], 0, sizeof c->runs[i]);
+        c->runs[i].owner = c;
+        c->runs[i].thread = i;
+        c->runs[i].iterations = iterations;
+    }
+    if (c->options.before)
+        c->options.before(c->options.user);
+    if (c->team)
+        pki_bench_team_run(c->team);
+    else
+        pki_bench_run_thread(c, 0);
+    pki_bench_queue_release(c, iterations); /* a body that left its loop has not */
+    if (c->options.after)
+        c->options.after(c->options.user);
+}
 
-/* Per iteration of one thread, all threads together; negative: not counted. */
-static double counted_in(const pki_bench_case *c, int counter)
+/* A body that has not said that it is skipped has to have gone through its loop. */
+static bool complete(pki_bench_case *c)
+{
+    for (unsigned i = 0; i < c->options.threads && pki_bench_case_is_fine(c); i++) {
+        if (!c->runs[i].begun)
+            pki_bench_case_abandon(c, PK_BENCH_OUTCOME_FAILED,
+                                   "its body has no loop (PK_BENCH_LOOP)");
+        else if (!c->runs[i].ended)
+            pki_bench_case_abandon(c, PK_BENCH_OUTCOME_FAILED, "its loop was left before its end");
+    }
+    return pki_bench_case_is_fine(c);
+}
+
+/* What reading the clocks added to a thread's time. */
+static double clock_part(const pk_bench_run *run, double reading)
+{
+    return reading * (double)(1 + run->pauses);
+}
+
+/* From the first thread's start to the last one's end, pauses apart; in *part what was subtracted.
+ */
+static double wall_of(const pki_bench_case *c, double *part)
+{
+    double longest = *part = 0, reading = c->engine->overhead.clock;
+    uint64_t start = UINT64_MAX;
+    for (unsigned i = 0; i < c->options.threads; i++)
+        start = PKI_MIN(start, c->runs[i].start);
+    for (unsigned i = 0; i < c->options.threads; i++) {
+        const pk_bench_run *run = &c->runs[i];
+        double taken = (double)(run->end - start - run->paused), clock = clock_part(run, reading);
+        if (taken - clock > longest) {
+            longest = taken - clock;
+            *part = clock;
+        }
+    }
+    return longest;
+}
+
+static double cpu_of(const pki_bench_case *c, double *part)
+{
+    double sum = *part = 0, reading = c->engine->overhead.cpu_clock;
+    for (unsigned i = 0; i < c->options.threads; i++) {
+        const pk_bench_run *run = &c->runs[i];
+        double used = (double)(run->cpu_end - run->cpu_start - run->cpu_paused);
+        double clock = PKI_MIN(clock_part(run, reading), used);
+        sum += used - clock;
+        *part += clock;
+    }
+    return sum;
+}
+
+static double manual_of(const pki_bench_case *c)
+{
+    double longest = c->runs[0].manual;
+    for (unsigned i = 1; i < c->options.threads; i++)
+        longest = PKI_MAX(longest, c->runs[i].manual);
+    return longest;
+}
+
+static double time_of(pki_bench_case *c, const pki_bench_sample *s)
+{
+    double ns = 0;
+    switch (c->options.clock) {
+    case PK_BENCH_CLOCK_CPU:
+        return s->cpu / c->options.threads;
+    case PK_BENCH_CLOCK_MANUAL:
+        ns = manual_of(c);
+        break;
+    case PK_BENCH_CLOCK_GPU:
+        if (!c->device->elapsed(c->timer, &ns))
+            pki_bench_case_abandon(c, PK_BENCH_OUTCOME_FAILED, c->device->why(c->timer));
+        break;
+    default:
+        return s->wall;
+    }
+    if (!(ns >= 0) || !isfinite(ns))
+        pki_bench_case_abandon(c, PK_BENCH_OUTCOME_FAILED, "its time is negative or not a number");
+    return ns;
+}
+
+bool pki_bench_case_run_sample(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample)
+{
+    memset(sample, 0, sizeof *sample);
+    if (!pki_bench_case_is_fine(c))
+        return false;
+    run_all(c, iterations);
+    if (!complete(c))
+        return false;
+    sample->iterations = iterations;
+    double wall_part, cpu_part;
+    sample->wall = wall_of(c, &wall_part);
+    sample->cpu = cpu_of(c, &cpu_part);
+    sample->time = time_of(c, sample);
+    c->clock_part = c->options.clock == PK_BENCH_CLOCK_WALL  ? wall_part
+                    : c->options.clock == PK_BENCH_CLOCK_CPU ? cpu_part / c->options.threads
+                                                             : 0;
+    return pki_bench_case_is_fine(c);
+}
+
+/* ---- keeping it ---- */
+
+static void pki_bench_figures_record(pki_bench_case *c, const pki_bench_sample *sample);
+
+/* ns per iteration of a sample's time, without the loop; what was subtracted goes to *overhead. */
+static double pki_bench_case_per_iteration(const pki_bench_case *c, double time,
+                                           uint64_t iterations, double *overhead)
+{
+    const pki_bench_overhead *o = &c->engine->overhead;
+    double taken = time / (double)iterations, left = taken;
+    if (c->options.clock == PK_BENCH_CLOCK_WALL || c->options.clock == PK_BENCH_CLOCK_CPU)
+        left = pki_bench_subtract_loop(taken, o->loop_beside);
+    *overhead = taken - left;
+    return left;
+}
+
+static bool grow(double **values, size_t room)
+{
+    double *grown = realloc(*values, room * sizeof **values);
+    if (grown)
+        *values = grown;
+    return grown != NULL;
+}
+
+/* What is known of a device's samples only. */
+static bool make_room_for_device(pki_bench_case *c, size_t room)
+{
+    uint8_t *marks = realloc(c->marks, room);
+    c->marks = marks ? marks : c->marks;
+    return marks && grow(&c->launch, room) && grow(&c->mhz, room);
+}
+
+static bool make_room_for_one(pki_bench_case *c)
+{
+    if (c->count < c->room)
+        return true;
+    size_t room = c->room ? 2 * c->room : 64;
+    if (!grow(&c->time, room) || !grow(&c->cpu, room) || !grow(&c->at, room) ||
+        !grow(&c->overhead, room) || (c->timer && !make_room_for_device(c, room)))
+        return false;
+    c->room = room;
+    return true;
+}
+
+static void store(pki_bench_case *c, const pki_bench_sample *sample, uint64_t began)
+{
+    double overhead, rest, n = (double)sample->iterations;
+    if (c->count == 0)
+        c->first_at = began;
+    c->time[c->count] =
+        pki_bench_case_per_iteration(c, sample->time, sample->iterations, &overhead);
+    c->cpu[c->count] = pki_bench_case_per_iteration(c, sample->cpu / c->options.threads,
+                                                    sample->iterations, &rest) *
+                       c->options.threads;
+    c->at[c->count] = (double)(began - c->first_at);
+    c->overhead[c->count] = overhead + c->clock_part / n;
+    if (c->timer) {
+        c->launch[c->count] = sample->wall / n;
+        c->marks[c->count] = 0;
+        c->mhz[c->count] = PKI_BENCH_CLOCK_UNKNOWN;
+    }
+    pki_bench_figures_record(c, sample);
+    c->count++;
+}
+
+/* Takes one and keeps it, unless the watchdog ended it: that is counted in c->queue.lost. False as
+ * above, or without memory (c->result.stopped says so then). */
+static bool pki_bench_case_record_sample(pki_bench_case *c)
+{
+    uint64_t before = pki_bench_now(c);
+    pki_bench_sample sample;
+    if (!make_room_for_one(c)) {
+        c->result.stopped = PK_BENCH_STOP_MEMORY;
+        return false;
+    }
+    if (!pki_bench_case_run_sample(c, c->iterations, &sample))
+        return false;
+    if (c->queue.forced)
+        c->queue.lost++;
+    else
+        store(c, &sample, before);
+    if (c->timer)
+        pki_bench_clocks_check(c);
+    c->spent += pki_bench_now(c) - before;
+    return true;
+}
+
+/* ---- what a benchmark counts itself (pk_bench_add_counter), over its samples ---- */
+
+static pki_bench_series *series_of(pki_bench_case *c, const char *name)
+{
+    for (unsigned i = 0; i < c->series_count; i++)
+        if (strcmp(c->series[i].name, name) == 0)
+            return &c->series[i];
+    if (c->series_count == PKI_BENCH_FIGURES)
+        return NULL;
+    pki_bench_series *made = &c->series[c->series_count++];
+    memset(made, 0, sizeof *made);
+    memcpy(made->name, name, sizeof made->name);
+    return made;
+}
+
+static bool push(pki_bench_series *series, double value)
+{
+    if (!pki_array_fit(&series->values, &series->room, series->count + 1, sizeof(double)))
+        return false;
+    series->values[series->count++] = value;
+    return true;
+}
+
+static double in_unit(const pki_bench_figure *figure, double sum, const pki_bench_sample *sample)
+{
+    switch (figure->unit) {
+    case PK_BENCH_UNIT_PER_ITERATION:
+        return sum / (double)sample->iterations;
+    case PK_BENCH_UNIT_PER_SECOND:
+        return sample->time > 0 ? sum / (sample->time * 1e-9) : 0;
+    default:
+        return sum;
+    }
+}
+
+/* The sum over all threads, each thread's figure being looked up once, where it first occurs. */
+static bool occurs_before(const pki_bench_case *c, unsigned thread, const char *name)
+{
+    for (unsigned i = 0; i < thread; i++)
+        for (unsigned j = 0; j < c->runs[i].figure_count; j++)
+            if (strcmp(c->runs[i].figures[j].name, name) == 0)
+                return true;
+    return false;
+}
+
+static double sum_of(const pki_bench_case *c, const char *name)
 {
     double sum = 0;
+    for (unsigned i = 0; i < c->options.threads; i++)
+        for (unsigned j = 0; j < c->runs[i].figure_count; j++)
+            if (strcmp(c->runs[i].figures[j].name, name) == 0)
+                sum += c->runs[i].figures[j].value;
+    return sum;
+}
+
+/* Takes the figures of the sample that c->runs hold. What finds no room is counted. */
+static void pki_bench_figures_record(pki_bench_case *c, const pki_bench_sample *sample)
+{
     for (unsigned i = 0; i < c->options.threads; i++) {
-        double value = c->runs[i].counting ? c->runs[i].counted.value[counter] : -1;
-        if (value < 0)
-            return -1;
-        sum += value;
+        const pk_bench_run *run = &c->runs[i];
+        c->figures_lost += run->figures_lost;
+        for (unsigned j = 0; j < run->figure_count; j++) {
+            const pki_bench_figure *figure = &run->figures[j];
+            if (occurs_before(c, i, figure->name))
+                continue;
+            pki_bench_series *series = series_of(c, figure->name);
+            double value = in_unit(figure, sum_of(c, figure->name), sample);
+            if (!series || !push(series, value))
+                c->figures_lost++;
+        }
     }
-    return sum / (double)c->iterations;
 }
-
-static void count_hardware(pki_bench_case *c)
-{
-    pk_bench_result *r = &c->result;
-    double values[PKI_BENCH_COUNTERS][PKI_BENCH_COUNTED_SAMPLES];
-    double *const into[PKI_BENCH_COUNTERS] = {&r->instructions, &r->cycles, &r->cache_misses,
-                                              &r->branch_misses};
-    char why[192];
-    pki_bench_sample sample;
-    pki_bench_counters_explain(why, sizeof why);
-    pki_bench_case_note(c, why);
-    c->counting_hardware = true;
-    for (int i = 0; i < PKI_BENCH_COUNTED_SAMPLES; i++) {
-        if (!pki_bench_case_run_sample(c, c->iterations, &sample))
-            break;
-        for (int j = 0; j < PKI_BENCH_COUNTERS; j++)
-            values[j][i] = counted_in(c, j);
-    }
-    c->counting_hardware = false;
-    for (int j = 0; j < PKI_BENCH_COUNTERS && pki_bench_case_is_fine(c); j++)
-        *into[j] = pki_samples_select_median(values[j], PKI_BENCH_COUNTED_SAMPLES);
-}
-
-static void count_allocations(pki_bench_case *c)
-{
-    double counts[PKI_BENCH_COUNTED_SAMPLES], bytes[PKI_BENCH_COUNTED_SAMPLES];
-    pki_bench_sample sample;
-    if (!pki_bench_allocations_seen()) {
-        pki_bench_case_note(c, "allocations are not counted: the program has no "
-                               "PK_BENCH_COUNT_ALLOCATIONS, or its malloc is not glibc's");
-        return;
-    }
-    c->counting_allocations = true;
-    for (int i = 0; i < PKI_BENCH_COUNTED_SAMPLES; i++) {
-        uint64_t count, size;
-        if (!pki_bench_case_run_sample(c, c->iterations, &sample))
-            break;
-        pki_bench_allocations_read(&count, &size);
-        counts[i] = (double)count / (double)c->iterations;
-        bytes[i] = (double)size / (double)c->iterations;
-    }
-    c->counting_allocations = false;
-    if (!pki_bench_case_is_fine(c))
-        return;
-    c->result.allocations = pki_samples_select_median(counts, PKI_BENCH_COUNTED_SAMPLES);
-    c->result.allocated_bytes = pki_samples_select_median(bytes, PKI_BENCH_COUNTED_SAMPLES);
-}
-
-/* After the last timed sample, while the case is open. What is unavailable goes into
- * c->result.note. */
-static void pki_bench_count_events(pki_bench_case *c)
-{
-    if (pki_bench_case_is_fine(c) && c->count && c->options.hardware)
-        count_hardware(c);
-    if (pki_bench_case_is_fine(c) && c->count && c->options.allocations)
-        count_allocations(c);
-    if (c->figures_lost)
-        pki_bench_case_note(c, "figures beyond 16 names, or without memory, are missing");
-}
-
-/* ---- plan ---- */
 
 /* ---- how many iterations ---- */
 
@@ -331,6 +534,17 @@ static double pki_bench_sample_time(const pki_bench_case *c)
     if (c->options.sample_time)
         return (double)c->options.sample_time;
     return PKI_MAX(PKI_MIN(PKI_MAX(PKI_BENCH_SAMPLE_TIME, least), most), least);
+}
+
+/* After a sample that the watchdog ended: fewer iterations from here on, or none are queued. */
+static void pki_bench_queue_shorten(pki_bench_case *c, uint64_t iterations)
+{
+    if (iterations <= 1) {
+        pki_bench_queue_disable(c);
+        return;
+    }
+    c->queue.most = PKI_MAX(PKI_MIN(c->queue.fits, iterations - 1), 1);
+    c->iterations = PKI_MIN(c->iterations, c->queue.most);
 }
 
 /* So many of them take `wanted`, if n took `taken`. */

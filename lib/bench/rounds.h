@@ -38,6 +38,9 @@
 
 typedef struct pki_bench_team pki_bench_team;
 
+/* The job on all of them; returns when all are done. */
+void pki_bench_team_run(pki_bench_team *team);
+
 /* Inside the job, once per thread and run: returns when all have come here. */
 void pki_bench_team_meet(pki_bench_team *team);
 

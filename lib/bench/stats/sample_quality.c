@@ -8,6 +8,109 @@
 #include "bench/stats/samples.h"
 #include "measure/figure.h"
 
+double pki_samples_mad(const double *sorted, size_t n, double *scratch)
+{
+    double median = pki_samples_median(sorted, n);
+    for (size_t i = 0; i < n; i++)
+        scratch[i] = fabs(sorted[i] - median);
+    return 1.4826 * pki_samples_select_median(scratch, n);
+}
+
+pki_outliers pki_samples_outliers(const double *sorted, size_t n)
+{
+    pki_outliers found = {0, 0, 0, 0};
+    double lower = pki_samples_quantile(sorted, n, 0.25);
+    double upper = pki_samples_quantile(sorted, n, 0.75), range = upper - lower;
+    for (size_t i = 0; i < n; i++) {
+        found.low_severe += sorted[i] < lower - 3 * range;
+        found.low_mild += sorted[i] < lower - 1.5 * range && !(sorted[i] < lower - 3 * range);
+        found.high_severe += sorted[i] > upper + 3 * range;
+        found.high_mild += sorted[i] > upper + 1.5 * range && !(sorted[i] > upper + 3 * range);
+    }
+    return found;
+}
+
+/* Resamples are counted by rank, so that a median takes one pass and no sorting. */
+typedef struct resampler {
+    const double *sorted;
+    const uint32_t *ranks; /* of the samples in the order taken */
+    uint32_t *times;       /* that a rank was drawn: all 0 between rounds */
+    size_t n, block;
+    pki_random random;
+} resampler;
+
+#define MOST_DRAWS 4000000 /* some 20 ms */
+
+#define FEWEST_ROUNDS 200
+
+static void draw(resampler *r)
+{
+    for (size_t drawn = 0; drawn < r->n;) {
+        size_t at = pki_random_below(&r->random, r->n);
+        size_t here = PKI_MIN(r->block, r->n - drawn);
+        for (size_t i = 0; i < here; i++) {
+            r->times[r->ranks[at]]++;
+            at = at + 1 < r->n ? at + 1 : 0;
+        }
+        drawn += here;
+    }
+}
+
+static double drawn_median(resampler *r)
+{
+    size_t lower = (r->n - 1) / 2, upper = r->n / 2, seen = 0, i = 0;
+    while ((seen += r->times[i]) <= lower)
+        i++;
+    double median = r->sorted[i];
+    while (seen <= upper)
+        seen += r->times[++i];
+    memset(r->times, 0, r->n * sizeof *r->times);
+    return (median + r->sorted[i]) / 2;
+}
+
+static void rank(const double *samples, size_t n, pki_ranked *pairs, double *sorted,
+                 uint32_t *ranks)
+{
+    pki_samples_rank(samples, n, pairs);
+    for (size_t i = 0; i < n; i++) {
+        sorted[i] = pairs[i].value;
+        ranks[pairs[i].place] = (uint32_t)i;
+    }
+}
+
+static size_t rounds_for(size_t n, size_t wanted)
+{
+    return PKI_MAX(PKI_MIN(wanted, MOST_DRAWS / n), PKI_MIN(wanted, FEWEST_ROUNDS));
+}
+
+bool pki_samples_bootstrap(const double *samples, size_t n, size_t block, double confidence,
+                           size_t rounds, uint64_t seed, pki_interval *interval)
+{
+    *interval = (pki_interval){n ? samples[0] : 0, n ? samples[0] : 0};
+    if (n < 2)
+        return true;
+    rounds = rounds_for(n, rounds);
+    pki_ranked *pairs = malloc(n * sizeof *pairs);
+    double *sorted = malloc((n + rounds) * sizeof *sorted), *medians = sorted ? sorted + n : NULL;
+    uint32_t *ranks = calloc(2 * n, sizeof *ranks);
+    bool fits = pairs && sorted && ranks;
+    if (fits) {
+        rank(samples, n, pairs, sorted, ranks);
+        resampler r = {sorted, ranks, ranks + n, n, PKI_MAX(block, 1), {seed}};
+        for (size_t i = 0; i < rounds; i++) {
+            draw(&r);
+            medians[i] = drawn_median(&r);
+        }
+        pki_samples_sort(medians, rounds);
+        interval->low = pki_samples_quantile(medians, rounds, (1 - confidence) / 2);
+        interval->high = pki_samples_quantile(medians, rounds, (1 + confidence) / 2);
+    }
+    free(pairs);
+    free(sorted);
+    free(ranks);
+    return fits;
+}
+
 /* ---- all that samples say ---- */
 
 static void describe_sorted(pk_bench_result *r, const double *sorted, size_t n, double *scratch)

@@ -9,8 +9,6 @@
 #include "stats/moments.h"
 #include "stats/series.h"
 
-/* ---- what a handful of samples says ---- */
-
 /* ---- random numbers ---- */
 
 uint64_t pki_random_next(pki_random *random)
@@ -38,22 +36,6 @@ void pki_samples_sort(double *samples, size_t n)
 {
     if (n > 1)
         qsort(samples, n, sizeof *samples, pki_compare_double);
-}
-
-static int by_rank(const void *a, const void *b)
-{
-    const pki_ranked *x = a, *y = b;
-    int order = (isnan(x->value) != 0) - (isnan(y->value) != 0);
-    order = order ? order : pki_compare_double(&x->value, &y->value);
-    return order ? order : (x->place > y->place) - (x->place < y->place);
-}
-
-void pki_samples_rank(const double *samples, size_t n, pki_ranked *ranked)
-{
-    for (size_t i = 0; i < n; i++)
-        ranked[i] = (pki_ranked){samples[i], i};
-    if (n)
-        qsort(ranked, n, sizeof *ranked, by_rank);
 }
 
 double pki_samples_quantile(const double *sorted, size_t n, double q)
@@ -98,32 +80,6 @@ double pki_samples_stddev(const double *samples, size_t n)
         pki_moments_add(&moments, samples[i], 1);
     return pki_moments_deviation(&moments, 1);
 }
-
-double pki_samples_mad(const double *sorted, size_t n, double *scratch)
-{
-    double median = pki_samples_median(sorted, n);
-    for (size_t i = 0; i < n; i++)
-        scratch[i] = fabs(sorted[i] - median);
-    return 1.4826 * pki_samples_select_median(scratch, n);
-}
-
-/* ---- outliers ---- */
-
-pki_outliers pki_samples_outliers(const double *sorted, size_t n)
-{
-    pki_outliers found = {0, 0, 0, 0};
-    double lower = pki_samples_quantile(sorted, n, 0.25);
-    double upper = pki_samples_quantile(sorted, n, 0.75), range = upper - lower;
-    for (size_t i = 0; i < n; i++) {
-        found.low_severe += sorted[i] < lower - 3 * range;
-        found.low_mild += sorted[i] < lower - 1.5 * range && !(sorted[i] < lower - 3 * range);
-        found.high_severe += sorted[i] > upper + 3 * range;
-        found.high_mild += sorted[i] > upper + 1.5 * range && !(sorted[i] > upper + 3 * range);
-    }
-    return found;
-}
-
-/* ---- how well the median is known ---- */
 
 /* ---- dependence of neighbours ---- */
 
@@ -223,86 +179,4 @@ pki_interval pki_samples_sign_interval(const double *sorted, size_t n, double de
     size_t below = out > 0 ? (size_t)((double)out * (double)n / (double)count) : 0;
     below = PKI_MIN(below, (n - 1) / 2);
     return (pki_interval){sorted[below], sorted[n - 1 - below]};
-}
-
-/* ---- bootstrap ---- */
-
-/* Resamples are counted by rank, so that a median takes one pass and no sorting. */
-typedef struct resampler {
-    const double *sorted;
-    const uint32_t *ranks; /* of the samples in the order taken */
-    uint32_t *times;       /* that a rank was drawn: all 0 between rounds */
-    size_t n, block;
-    pki_random random;
-} resampler;
-
-#define MOST_DRAWS 4000000 /* some 20 ms */
-#define FEWEST_ROUNDS 200
-
-static void draw(resampler *r)
-{
-    for (size_t drawn = 0; drawn < r->n;) {
-        size_t at = pki_random_below(&r->random, r->n);
-        size_t here = PKI_MIN(r->block, r->n - drawn);
-        for (size_t i = 0; i < here; i++) {
-            r->times[r->ranks[at]]++;
-            at = at + 1 < r->n ? at + 1 : 0;
-        }
-        drawn += here;
-    }
-}
-
-static double drawn_median(resampler *r)
-{
-    size_t lower = (r->n - 1) / 2, upper = r->n / 2, seen = 0, i = 0;
-    while ((seen += r->times[i]) <= lower)
-        i++;
-    double median = r->sorted[i];
-    while (seen <= upper)
-        seen += r->times[++i];
-    memset(r->times, 0, r->n * sizeof *r->times);
-    return (median + r->sorted[i]) / 2;
-}
-
-static void rank(const double *samples, size_t n, pki_ranked *pairs, double *sorted,
-                 uint32_t *ranks)
-{
-    pki_samples_rank(samples, n, pairs);
-    for (size_t i = 0; i < n; i++) {
-        sorted[i] = pairs[i].value;
-        ranks[pairs[i].place] = (uint32_t)i;
-    }
-}
-
-static size_t rounds_for(size_t n, size_t wanted)
-{
-    return PKI_MAX(PKI_MIN(wanted, MOST_DRAWS / n), PKI_MIN(wanted, FEWEST_ROUNDS));
-}
-
-bool pki_samples_bootstrap(const double *samples, size_t n, size_t block, double confidence,
-                           size_t rounds, uint64_t seed, pki_interval *interval)
-{
-    *interval = (pki_interval){n ? samples[0] : 0, n ? samples[0] : 0};
-    if (n < 2)
-        return true;
-    rounds = rounds_for(n, rounds);
-    pki_ranked *pairs = malloc(n * sizeof *pairs);
-    double *sorted = malloc((n + rounds) * sizeof *sorted), *medians = sorted ? sorted + n : NULL;
-    uint32_t *ranks = calloc(2 * n, sizeof *ranks);
-    bool fits = pairs && sorted && ranks;
-    if (fits) {
-        rank(samples, n, pairs, sorted, ranks);
-        resampler r = {sorted, ranks, ranks + n, n, PKI_MAX(block, 1), {seed}};
-        for (size_t i = 0; i < rounds; i++) {
-            draw(&r);
-            medians[i] = drawn_median(&r);
-        }
-        pki_samples_sort(medians, rounds);
-        interval->low = pki_samples_quantile(medians, rounds, (1 - confidence) / 2);
-        interval->high = pki_samples_quantile(medians, rounds, (1 + confidence) / 2);
-    }
-    free(pairs);
-    free(sorted);
-    free(ranks);
-    return fits;
 }
