@@ -48,7 +48,7 @@ static inline bool pki_cuda_is_capture_reason(pki_cuda_reason reason)
 /* Remembers it, if nothing graver is remembered. Any thread. context: its number, or 0. */
 void pki_cuda_note_reason(pki_cuda_reason reason, CUresult code, uint32_t context);
 
-/* ---- from what the events say to spans on a track ---- */
+/* ---- from what the events say to spans on a track (cuda/lane.c) ---- */
 
 /* Called by the asker, for the begins and ends of a lane in their order. What the map of the
  * device's clock says is raised to what has been said before on this lane, by no more than the
@@ -56,6 +56,11 @@ void pki_cuda_note_reason(pki_cuda_reason reason, CUresult code, uint32_t contex
 
 /* device: when, on the device's clock. */
 void pki_cuda_emit_begin(pki_cuda_lane *lane, uint32_t region, double device);
+void pki_cuda_emit_begin_failed(pki_cuda_lane *lane, uint32_t region);
+
+/* Where the innermost begin of this region lies on the device's clock; NaN: it could not be read,
+ * or there is none. */
+double pki_cuda_emit_begun(pki_cuda_lane *lane, uint32_t region);
 
 /* Its begin could not be read, or its end cannot: no span. */
 void pki_cuda_emit_cancel(pki_cuda_lane *lane, uint32_t region);

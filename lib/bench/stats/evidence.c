@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/compare.h"
 #include "base/compiler.h"
 
 /* ---- one difference, by signed ranks ---- */
@@ -292,22 +291,6 @@ bool pki_wilcoxon_critical(size_t n, double p, size_t *v)
 }
 
 /* ---- several at once: Holm ---- */
-
-static int by_rank(const void *a, const void *b)
-{
-    const pki_ranked *x = a, *y = b;
-    int order = (isnan(x->value) != 0) - (isnan(y->value) != 0);
-    order = order ? order : pki_compare_double(&x->value, &y->value);
-    return order ? order : (x->place > y->place) - (x->place < y->place);
-}
-
-void pki_samples_rank(const double *samples, size_t n, pki_ranked *ranked)
-{
-    for (size_t i = 0; i < n; i++)
-        ranked[i] = (pki_ranked){samples[i], i};
-    if (n)
-        qsort(ranked, n, sizeof *ranked, by_rank);
-}
 
 bool pki_holm(const double *p, size_t count, double alpha, bool *rejected, double *levels)
 {

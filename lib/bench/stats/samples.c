@@ -38,6 +38,22 @@ void pki_samples_sort(double *samples, size_t n)
         qsort(samples, n, sizeof *samples, pki_compare_double);
 }
 
+static int by_rank(const void *a, const void *b)
+{
+    const pki_ranked *x = a, *y = b;
+    int order = (isnan(x->value) != 0) - (isnan(y->value) != 0);
+    order = order ? order : pki_compare_double(&x->value, &y->value);
+    return order ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+void pki_samples_rank(const double *samples, size_t n, pki_ranked *ranked)
+{
+    for (size_t i = 0; i < n; i++)
+        ranked[i] = (pki_ranked){samples[i], i};
+    if (n)
+        qsort(ranked, n, sizeof *ranked, by_rank);
+}
+
 double pki_samples_quantile(const double *sorted, size_t n, double q)
 {
     if (n == 0)

@@ -18,6 +18,9 @@ typedef struct pki_mpi_setting {
  * its bounds, which is logged (warning). */
 long pki_mpi_setting_of(const pki_mpi_setting *setting);
 
+/* "PK_X=VALUE is SENTENCE" through the log function. */
+void pki_mpi_refuse(const char *variable, const char *value, const char *sentence);
+
 /* NULL: not set, or empty. */
 const char *pki_mpi_text_of(const char *variable);
 
