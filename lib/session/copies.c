@@ -11,22 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/compiler.h"
-#include "base/files.h"
 #include "base/loader.h"
 #include "base/log.h"
-#include "comm/live/progress.h"
-#include "comm/model/communicator.h"
-#include "core/events.h"
-#include "core/frames.h"
-#include "core/join.h"
-#include "core/phase.h"
-#include "session/activity.h"
-#include "session/backend.h"
-#include "session/collector/collect.h"
-#include "session/collector/drain.h"
-#include "session/control.h"
-#include "session/job/job.h"
 #include "session/session.h"
 
 /* ---- other copies of perfkit in this process ---- */
