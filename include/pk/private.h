@@ -55,6 +55,10 @@ PK_API const char *pk_comm_name_(const struct pk_comm *comm);
 PK_API void pk_steps_found_(uint64_t turns, uint64_t before, uint32_t alike, const char *by,
                             const char *step);
 
+/* Before pk_start: looks at late steps may at first take what they would be allowed in so many ms,
+ * 10,000 if this is not called. */
+PK_API void pk_looks_burst_(uint64_t ms);
+
 /* The number of the first step, while there is none yet. */
 PK_API void pk_step_number_(uint64_t number);
 
@@ -189,6 +193,7 @@ PK_API void pk_steps_found_(uint64_t turns, uint64_t before, uint32_t alike, con
 {
 }
 PK_API void pk_step_number_(uint64_t number) {}
+PK_API void pk_looks_burst_(uint64_t ms) {}
 PK_API const char *pk_comm_name_(const struct pk_comm *comm)
 {
     return "";

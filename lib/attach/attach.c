@@ -198,11 +198,14 @@ static const char *backends(void)
     return pki_attach.gpu ? "cuda,cupti,nvtx,nccl,nvml" : "nvtx";
 }
 
+#define BURST 1000 /* ms: a short run pays for looks as a long one does */
+
 /* The program has not asked for perfkit, so whatever is wrong is said in a line, and it goes on. */
 static void begin(void)
 {
     char line[400];
     here = getpid(); /* pk_start asks for variables that we answer */
+    pk_looks_burst_(BURST);
     pk_status status = pk_start(
         pk_options(.report_path = path_of("PK_REPORT_PATH", ".report.json"),
                    .trace_path = pki_attach.trace ? path_of("PK_TRACE_PATH", ".trace.json") : NULL,

@@ -293,6 +293,27 @@ static void of_this_thread(void **state)
     assert_int_equal(starts[2], (uintptr_t)own_outer);
 }
 
+/* A row is found once for all places that it says it is the same in. */
+static void rows_and_where_they_hold(void **state)
+{
+    (void)state;
+    uint64_t header = 0, begin = (uintptr_t)own_leaf, at = begin, ranges = 0;
+    pki_frame_row row, other;
+    dl_iterate_phdr(find_header, &header);
+    if (!header)
+        skip();
+    while (pki_frame_row_find(read_own, NULL, header, at, &row) && row.start == begin) {
+        assert_int_equal(row.from, at);
+        assert_true(row.until > at);
+        for (; at < row.until; at++) {
+            assert_true(pki_frame_row_find(read_own, NULL, header, at, &other));
+            assert_memory_equal(&other, &row, sizeof row);
+        }
+        ranges++;
+    }
+    assert_true(ranges >= 3); /* before the frame is there, with it, and after */
+}
+
 /* ---- tables that are damaged, or not there ---- */
 
 static bool read_nothing(void *user, uint64_t at, void *to, size_t bytes)
@@ -313,9 +334,10 @@ static void nothing_to_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_tables),      cmocka_unit_test(by_frame_pointers),
-        cmocka_unit_test(by_trampolines), cmocka_unit_test(as_many_as_it_ran),
-        cmocka_unit_test(of_this_thread), cmocka_unit_test(nothing_to_read),
+        cmocka_unit_test(by_tables),       cmocka_unit_test(by_frame_pointers),
+        cmocka_unit_test(by_trampolines),  cmocka_unit_test(as_many_as_it_ran),
+        cmocka_unit_test(of_this_thread),  cmocka_unit_test(rows_and_where_they_hold),
+        cmocka_unit_test(nothing_to_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,11 +22,17 @@ static bool read_memory(void *nothing, uint64_t at, void *to, size_t size)
     return process_vm_readv(getpid(), &into, 1, &from, 1, 0) == (ssize_t)size;
 }
 
-/* ---- rows that were looked for, by place ---- */
+/* ---- tables of the process's files, and rows that were looked for in them, by place ---- */
 
-/* To look for one takes some ten reads of memory, and a loop comes back to the same places. */
+/* To look for a row takes twenty reads, each a call of the kernel. Most of them are where others
+ * have been; and a loop comes back to the same places, or to others of the same row, as most of a
+ * function has. All of it holds for as long as the files are those that were seen. */
+
+#define LINES 128u
+#define LINE 512u
 
 #define ROWS 2048u /* a power of two */
+#define RANGES 64u
 
 typedef struct known_row {
     uint64_t pc; /* 0: none */
@@ -37,12 +43,36 @@ typedef struct known_row {
 static struct {
     bool any;
     known_row all[ROWS];
+    unsigned next;
+    pki_frame_row ranges[RANGES]; /* the last ones that were found */
 } rows;
+
+static struct {
+    uint64_t number[LINES]; /* its address / LINE; 0: none */
+    unsigned char bytes[LINES][LINE];
+} lines;
+
+static bool read_table(void *nothing, uint64_t at, void *to, size_t size)
+{
+    unsigned char *next = to;
+    for (uint64_t rest = size, here = at, n; rest; rest -= n, here += n, next += n) {
+        uint64_t line = here / LINE, i = (line ^ line >> 7) % LINES, begin = here % LINE;
+        n = PKI_MIN(rest, LINE - begin);
+        bool there = lines.number[i] == line;
+        lines.number[i] = 0;
+        if (!there && !read_memory(NULL, line * LINE, lines.bytes[i], LINE))
+            return read_memory(nothing, at, to, size); /* its end may be no memory at all */
+        lines.number[i] = line;
+        memcpy(next, lines.bytes[i] + begin, n);
+    }
+    return true;
+}
 
 static void forget_rows(void)
 {
     if (rows.any)
         memset(&rows, 0, sizeof rows);
+    memset(lines.number, 0, sizeof lines.number);
 }
 
 /* ---- which files' code there is ---- */
@@ -281,13 +311,24 @@ void pki_code_forget(void)
 
 /* ---- where the caller of a place is ---- */
 
+static bool find_row(const pki_code *c, uint64_t pc, pki_frame_row *row)
+{
+    for (unsigned i = 0; i < RANGES; i++)
+        if (pc >= rows.ranges[i].from && pc < rows.ranges[i].until)
+            return *row = rows.ranges[i], true;
+    if (!c->header || !pki_frame_row_find(read_table, NULL, c->header, pc, row))
+        return false;
+    rows.ranges[rows.next++ % RANGES] = *row;
+    return true;
+}
+
 static const pki_frame_row *row_of(const pki_code *c, uint64_t pc)
 {
     known_row *k = &rows.all[(pc ^ pc >> 11 ^ pc >> 22) % ROWS];
     if (k->pc != pc) {
         rows.any = true;
         k->pc = pc;
-        k->there = c->header && pki_frame_row_find(read_memory, NULL, c->header, pc, &k->row);
+        k->there = find_row(c, pc, &k->row);
     }
     return k->there ? &k->row : NULL;
 }

@@ -38,9 +38,10 @@ typedef struct pki_saved {
 
 /* How to find the caller from one place. */
 typedef struct pki_frame_row {
-    uint64_t start;      /* of the function, or that part of it */
-    uint8_t of, returns; /* frame's address = of + offset; the return address is in that one */
-    bool of_signal;      /* the caller was interrupted: it is where it was, not behind a call */
+    uint64_t start;       /* of the function, or that part of it */
+    uint64_t from, until; /* all places in which it is the same */
+    uint8_t of, returns;  /* frame's address = of + offset; the return address is in that one */
+    bool of_signal;       /* the caller was interrupted: it is where it was, not behind a call */
     uint8_t expression_bytes; /* else it is this expression's */
     int64_t offset;
     unsigned char expression[PKI_EXPRESSION_MOST];

@@ -235,7 +235,8 @@ typedef struct state {
     pki_saved initial[PKI_FRAMES_REGISTERS];
     pki_frame_row saves[SAVES];
     unsigned saved;
-    uint64_t at, pc; /* the row that is wanted is that of pc */
+    uint64_t at, pc;      /* the row that is wanted is that of pc... */
+    uint64_t from, until; /* ...and of these */
 } state;
 
 static void set(state *s, uint64_t number, pki_saved how)
@@ -394,8 +395,11 @@ static bool run(bytes *b, state *s)
         if (n == STEPS_MOST)
             return false;
         if (run_advance(b, s, op)) {
-            if (s->at > s->pc)
+            if (s->at > s->pc) {
+                s->until = PKI_MIN(s->until, s->at);
                 return !b->bad;
+            }
+            s->from = s->at;
         } else if (op == 0x00 || op == 0x2d) /* nothing; or the return address is signed */
             continue;
         else if (op == 0x0a)
@@ -440,10 +444,14 @@ bool pki_frame_row_find(pki_memory_reader *read, void *user, uint64_t header, ui
     if (!run(&c.program, &s))
         return false;
     memcpy(s.initial, row->saved, sizeof s.initial);
-    s.at = start;
+    s.at = s.from = start;
+    s.until = start + length;
     s.pc = pc;
+    bool there = run(&b, &s);
     row->start = start;
-    return run(&b, &s);
+    row->from = s.from;
+    row->until = s.until;
+    return there;
 }
 
 /* ---- to the caller ---- */

@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <pk/private.h>
+
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/processors.h"
@@ -36,8 +38,9 @@
  * are no records of that (states.c), is what its account does not have from look to look.
  *
  * Looks and samples of late steps, and the writing of captures, take half of what overhead_max
- * allows, of the time: 50 ms in a burst, as a rule; and no more than all else of perfkit leaves of
- * it. Where every second step is late, some are not looked at, which is said.
+ * allows, of the time: 50 ms in a burst, as a rule (`pk run`: what it has not taken so far); and no
+ * more than all else of perfkit leaves of it. Where every second step is late, some are not looked
+ * at, which is said.
  *
  * By the collector, without a lock; what was seen goes to the history in the next round. */
 
@@ -530,6 +533,13 @@ static uint64_t late_at(const pki_session *s, uint64_t ticks)
 
 /* ---- what looks take ---- */
 
+static double burst = BURST_NS;
+
+void pk_looks_burst_(uint64_t ms)
+{
+    burst = PKI_MIN((double)ms * 1e6, BURST_NS);
+}
+
 static double share_of(const pki_session *s)
 {
     return OVERHEAD_PART * s->config.overhead_max;
@@ -538,8 +548,9 @@ static double share_of(const pki_session *s)
 static bool may_look(const pki_session *s, uint64_t now)
 {
     double most = BURST_NS * share_of(s);
-    double more = x.credited ? (double)(now - x.credited) * share_of(s) : most;
-    x.credit = PKI_MIN(x.credit + more, most);
+    double passed = x.credited ? (double)(now - x.credited)
+                               : burst + (double)(now - s->arena->header->clock.origin_ns);
+    x.credit = PKI_MIN(x.credit + passed * share_of(s), most);
     x.credited = now;
     return share_of(s) <= 0 || (x.credit > 0 && !x.nothing_left);
 }
@@ -552,7 +563,7 @@ static void note_toll(const pki_session *s)
     uint64_t sum = all.collector + all.callers + all.captures + all.readings + all.backends;
     x.credit -= (double)(all.captures - x.written);
     x.written = all.captures;
-    x.nothing_left = (double)sum > s->config.overhead_max * ((double)passed + BURST_NS);
+    x.nothing_left = (double)sum > s->config.overhead_max * ((double)passed + burst);
 }
 
 static bool look_and_pay(const pki_session *s, uint64_t now)
