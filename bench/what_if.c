@@ -1,7 +1,13 @@
 /* Ranks whose work is to sleep, so that none lacks a processor: with a fault and without it, how
  * much shorter is a step, beside what `pk job` said? (what_if.py)
  *
- *     what_if ring|reduce|chain STEPS [late=RANK,PERCENT] [uneven=PERCENT] REPORT */
+ *     what_if reduce|ring|chain|pipe|swap|grid|rows STEPS [late=RANK,PERCENT] [uneven=PERCENT]
+ * REPORT
+ *
+ * ring: halos to both sides; chain: from the left, work, to the right, and no more; pipe: the same
+ * with calls that wait, of messages that wait for their receiver; swap: MPI_Sendrecv, from the left
+ * to the right; grid: reductions over the rows of a grid, then over its columns; rows: over these
+ * alone, and each tenth step over all. */
 #include <mpi.h>
 #include <pk/pk.h>
 
@@ -69,18 +75,54 @@ static void chain(int step)
     }
 }
 
+#define LONG (1 << 18) /* bytes: no MPI sends that before it is received */
+
+static void pipe_through(int step)
+{
+    static char what[LONG];
+    if (rank)
+        MPI_Recv(what, LONG, MPI_CHAR, rank - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    compute(step);
+    if (rank + 1 < ranks)
+        MPI_Send(what, LONG, MPI_CHAR, rank + 1, 0, MPI_COMM_WORLD);
+}
+
+static void swap(void)
+{
+    static int out, in;
+    MPI_Sendrecv(&out, 1, MPI_INT, (rank + 1) % ranks, 0, &in, 1, MPI_INT,
+                 (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static MPI_Comm row, column;
+
+static void sum_up(MPI_Comm comm)
+{
+    double part = rank, all;
+    MPI_Allreduce(&part, &all, 1, MPI_DOUBLE, MPI_SUM, comm);
+}
+
 static void step(const char *shape, int i)
 {
-    double sum = i, all;
     if (strcmp(shape, "chain") == 0) {
         chain(i);
         return;
     }
+    if (strcmp(shape, "pipe") == 0) {
+        pipe_through(i);
+        return;
+    }
     compute(i);
-    if (strcmp(shape, "reduce") == 0)
-        MPI_Allreduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    else
+    if (strcmp(shape, "grid") == 0 || strcmp(shape, "rows") == 0)
+        sum_up(row);
+    if (strcmp(shape, "grid") == 0)
+        sum_up(column);
+    if (strcmp(shape, "reduce") == 0 || (strcmp(shape, "rows") == 0 && i % 10 == 9))
+        sum_up(MPI_COMM_WORLD);
+    if (strcmp(shape, "ring") == 0)
         ring();
+    if (strcmp(shape, "swap") == 0)
+        swap();
 }
 
 int main(int argc, char **argv)
@@ -94,6 +136,8 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_split(MPI_COMM_WORLD, rank / 3, rank, &row);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 3, rank, &column);
     pk_start(pk_options(.report_path = argv[argc - 1], .rank = rank, .world_size = ranks));
     for (int i = 0; i < atoi(argv[2]); i++) {
         step(argv[1], i);

@@ -1,4 +1,4 @@
-"""what_if.py PK MPIEXEC PROGRAM [RUNS] - what `pk job` says that a step takes less without a fault, beside what it takes
+"""what_if.py PK MPIEXEC PROGRAM [RUNS [SHAPES]] - what `pk job` says that a step takes less without a fault, beside what it takes
 without it: 6 ranks whose work is to sleep, with the fault and without, in alternation; medians of RUNS (3) pairs."""
 
 import json
@@ -25,8 +25,8 @@ def run(pk, mpi, program, shape, fault):
             f"rank {causes[0]['rank']} in {causes[0]['stage']}" if causes else "nobody", [v["name"] for v in job["verdicts"]])
 
 
-def main(pk, mpi, program, runs="3"):
-    for shape in ("reduce", "ring", "chain"):
+def main(pk, mpi, program, runs="3", shapes="reduce,ring,chain,pipe,swap,grid,rows"):
+    for shape in shapes.split(","):
         for fault, what in FAULTS.items():
             pairs = [(run(pk, mpi, program, shape, [fault]), run(pk, mpi, program, shape, [])) for _ in range(int(runs))]
             said = [with_it[1].get(what) for with_it, _ in pairs]

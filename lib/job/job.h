@@ -110,6 +110,7 @@ typedef struct pki_job_loop {
     double *ready;   /* of own, ns that it was ready to run and had no processor: surely... */
     double *maybe;   /* ...and at most: where it is not told from the time that it waits */
     pki_seat *seats; /* where it was (core/seats.h); 0: not known */
+    double *begins;  /* ns after the rank's session began; below 0: not known */
     double *made;    /* steps, by rank */
     pki_job_selves *selves; /* by stage */
 } pki_job_loop;

@@ -410,7 +410,7 @@ void pki_job_hosts_finish(pki_job_hosts *h)
 
 /* The blocks of one rank's steps of one kind. */
 typedef struct blocks {
-    const uint64_t *numbers, *no_processor, *seats; /* NULL: not known */
+    const uint64_t *numbers, *no_processor, *seats, *starts; /* NULL: not known */
     size_t count, width;
 } blocks;
 
@@ -453,11 +453,14 @@ static blocks blocks_of(const pki_job_rank *r, const char *name, uint64_t from,
         b.no_processor = row->no_processor;
     if (b.count && row->seat_count == 2 * b.count)
         b.seats = row->seats;
+    if (b.count && row->start_count == b.count)
+        b.starts = row->starts;
     while ((b.count > 1 && first_of(&b, 0) < from) ||
            (b.count && steps->given && first_of(&b, 0) < steps->first)) {
         b.numbers += b.width;
         b.no_processor += b.no_processor != NULL;
         b.seats += b.seats ? 2 : 0;
+        b.starts += b.starts != NULL;
         b.count--;
     }
     while (b.count && steps->given &&
@@ -528,8 +531,8 @@ static bool add_bounds(bounds *all, const blocks *b)
 static bool make_cells(const pki_job *j, pki_job_loop *loop, const bounds *all)
 {
     size_t cells = all->count * j->rank_count;
-    double **const of_cells[] = {&loop->steps, &loop->time,  &loop->own,
-                                 &loop->items, &loop->ready, &loop->maybe};
+    double **const of_cells[] = {&loop->steps, &loop->time,  &loop->own,   &loop->items,
+                                 &loop->ready, &loop->maybe, &loop->begins};
     bool done = true;
     loop->block_count = all->count;
     loop->first = all->at;
@@ -626,6 +629,8 @@ static void add_rank(const pki_job *j, pki_job_loop *loop, size_t rank, const bl
     for (size_t i = 0; i < b->count; i++) {
         while (at + 1 < loop->block_count && loop->first[at + 1] <= first_of(b, i))
             at++;
+        if (!loop->steps[pki_job_cell(j, at, rank)])
+            loop->begins[pki_job_cell(j, at, rank)] = b->starts ? (double)b->starts[i] : -1;
         add_block(j, loop, rank, at, block_at(b, i), to);
         if (b->no_processor)
             loop->ready[pki_job_cell(j, at, rank)] += (double)b->no_processor[i];
@@ -720,6 +725,7 @@ static void finish_loop(pki_job_loop *loop, size_t stages)
     free(loop->ready);
     free(loop->maybe);
     free(loop->seats);
+    free(loop->begins);
     free(loop->name);
 }
 

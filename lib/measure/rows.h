@@ -76,7 +76,12 @@ typedef struct pki_sequence_row {
     uint64_t bytes;
     uint32_t op, ranks; /* a pk_comm_op; of the communicator */
     int32_t partner;    /* of a message, or the root: rank of the job; -1: none */
+    uint32_t region;    /* around the call, from 1, of pki_sequences.regions; 0: none, not told */
 } pki_sequence_row;
+
+typedef struct pki_sequence_region {
+    char *name;
+} pki_sequence_region;
 
 typedef struct pki_sequences {
     uint64_t operations; /* that rows were chosen from; first: 0 leaves it out of the report file */
@@ -85,6 +90,8 @@ typedef struct pki_sequences {
     char *clock;         /* ...this clock: the same for processes that share one */
     size_t row_count;
     pki_sequence_row *rows;
+    size_t region_count;
+    pki_sequence_region *regions;
 } pki_sequences;
 
 /* One operation. */
@@ -332,6 +339,8 @@ typedef struct pki_loop_row {
     size_t seat_count;
     uint64_t *seats; /* two of each block: a processor, and how much of the thread's own time was
                         there (core/seats.h; 0: not known). NULL: of none is it known */
+    size_t start_count;
+    uint64_t *starts; /* of each block: when it began, ns since the session did. NULL: not known */
 } pki_loop_row;
 
 typedef struct pki_stage_summary {

@@ -61,11 +61,16 @@ static const pki_shape partner = {SHAPE(pki_partner_row, partner_members)};
 
 static const pki_member sequence_members[] = {
     PLAINS(pki_sequence_row, key, start, duration, waited, bytes, op, ranks, partner),
+    {.key = "region", .type = PKI_U32, AT(pki_sequence_row, region), .optional = true},
 };
 static const pki_shape sequence = {SHAPE(pki_sequence_row, sequence_members)};
 
+static const pki_member sequence_region_members[] = {PLAIN(pki_sequence_region, name)};
+static const pki_shape sequence_region = {SHAPE(pki_sequence_region, sequence_region_members)};
+
 static const pki_member sequences_members[] = {
     PLAINS(pki_sequences, operations, one_in, origin, clock),
+    {ROWS("regions", pki_sequences, regions, region_count, sequence_region), .optional = true},
     {TABLE("rows", pki_sequences, rows, row_count, sequence)},
 };
 static const pki_shape sequences = {SHAPE(pki_sequences, sequences_members)};
@@ -347,6 +352,7 @@ static const pki_member loop_members[] = {
     {NUMBERS("blocks", pki_loop_row, numbers, number_count)},
     {NUMBERS("no_processor", pki_loop_row, no_processor, no_processor_count)},
     {NUMBERS("seats", pki_loop_row, seats, seat_count)},
+    {NUMBERS("starts", pki_loop_row, starts, start_count)},
 };
 static const pki_shape loop = {SHAPE(pki_loop_row, loop_members)};
 

@@ -42,10 +42,11 @@ typedef struct pki_member {
     const pki_choice *choice; /* CHOICE */
     const char *const *keys;  /* KEYED */
     size_t count;             /* KEYED: how many; of others the offset of the size_t that says it */
-    bool optional; /* not in the file where the struct's first member, a uint64_t, is 0; ROWS: where
-                      there are none */
-    bool line;     /* begins a line in the file, */
-    bool lines;    /* as each of the ROWS does */
+    bool
+        optional; /* not in the file where the struct's first member, a uint64_t, is 0; ROWS: where
+                     there are none. The last ones of a TABLE: earlier versions have not had them */
+    bool line;    /* begins a line in the file, */
+    bool lines;   /* as each of the ROWS does */
 } pki_member;
 
 struct pki_shape {

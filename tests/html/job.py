@@ -758,9 +758,9 @@ class JobPage(Measured, JobRoom, Pages):
             report["run"]["wall"] = 10 ** 9
             report["regions"] = [{**report["regions"][0], "name": "MPI_Barrier", "kind": "comm", "self": 400_000_000 - 100_000_000 * rank}]
             barriers = [[n + 1, 50_000_000 * n + 10_000_000 * rank, 30_000_000 - 10_000_000 * rank + 1000, 30_000_000 - 10_000_000 * rank + 1000,
-                         0, 11, 4, -1] for n in range(10)]
+                         0, 11, 4, -1, *([] if rank == 3 else [1])] for n in range(10)]  # rank 3's file is older
             report["comm"]["partners"] = [[(rank + 1) % 4, 10, 1000, 7, 0, 0, 0]]
-            report["comm"]["sequences"] = {"operations": 10, "one_in": 1, "origin": 0, "clock": "c", "rows": barriers}
+            report["comm"]["sequences"] = {"operations": 10, "one_in": 1, "origin": 0, "clock": "c", "regions": [{"name": "halo"}], "rows": barriers}
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(report, file, separators=(",", ":"))
         page = self.open(write_page(PK, folder + ".html", folder))
@@ -771,7 +771,8 @@ class JobPage(Measured, JobRoom, Pages):
         self.assertEqual([row[0] for row in page.ask(ROWS.format("#mpi"))], ["MPI_Barrier"])
         rows = page.ask(ROWS.format("#waits"))
         self.assertEqual([(row[0].split(" a barrier")[0], *row[1:]) for row in rows],
-                         [("Wait at barrier", time_text(600e6), "rank 0"), ("For a rank, by all others", time_text(600e6), "rank 3")])
+                         [("Wait at barrier", time_text(600e6), "rank 0"), ("For a rank, by all others", time_text(600e6), "rank 3"),
+                          ("Wait at barrier", time_text(600e6), "halo: barrier", "rank 0", "(outside regions): barrier", "rank 3")])
         self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|null|\[object")
         page.close()
 

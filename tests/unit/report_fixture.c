@@ -557,9 +557,15 @@ void fixture_hostile_comm(pki_summary *s, const char *hostile, pki_dist wild)
     c->partner_count = 1;
     c->partners = calloc(1, sizeof *c->partners);
     memset(c->partners, 0xFF, sizeof *c->partners);
-    c->sequences =
-        (pki_sequences){UINT64_MAX,      UINT64_MAX, UINT64_MAX,
-                        strdup(hostile), 1,          calloc(1, sizeof *c->sequences.rows)};
+    c->sequences = (pki_sequences){.operations = UINT64_MAX,
+                                   .one_in = UINT64_MAX,
+                                   .origin = UINT64_MAX,
+                                   .clock = strdup(hostile),
+                                   .row_count = 1,
+                                   .rows = calloc(1, sizeof *c->sequences.rows),
+                                   .region_count = 1,
+                                   .regions = calloc(1, sizeof *c->sequences.regions)};
+    c->sequences.regions->name = strdup(hostile);
     memset(c->sequences.rows, 0xFF, sizeof *c->sequences.rows);
     c->comm_count = c->collective_count = c->region_count = c->slowest_count = 1;
     c->comms = calloc(1, sizeof *c->comms);

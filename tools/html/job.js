@@ -261,7 +261,10 @@ function waitsSection(job, one) {
     if (!rows.length) return;
     section('waits', 'Waiting for others', `From ${count(waits.messages)} messages and ${count(waits.collectives)} collectives side by side; waits of `
         + `${time(waits.doubt)} and less are not told from clocks. Each moment of a rank counts once.`,
-    card(null, null, table(['State', 'All ranks', 'Most of it'], rows)));
+    card(null, null, table(['State', 'All ranks', 'Most of it'], rows)),
+    waits.sites?.length ? card('Where in the program', 'The region and the call of who waits, and of whom for; of each side the rank with most of it.',
+        foldedTable(['State', 'All ranks', 'In', 'By', 'For', 'Of'], waits.sites.map((row) => [WAITS.find(([key]) => key === row.state)[1], time(row.time),
+            ...[row.in, row.for].flatMap((side) => [`${side.region || '(outside regions)'}: ${side.operation}`, one.button(side.most_rank)])]))) : null);
 }
 
 /* ---- what sampled calls of all ranks counted, and that of another job beside it ---- */

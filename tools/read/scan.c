@@ -101,7 +101,7 @@ static void read_rows(scan *s, const pki_member *m, char *object)
     put_rows(m, object, rows, count, size);
 }
 
-/* Later versions may have more numbers in a row. */
+/* Later versions may have more numbers in a row, earlier ones lack those that are optional. */
 static void read_tuple(scan *s, const pki_member *m, char *row)
 {
     const pki_shape *shape = m->shape;
@@ -115,7 +115,7 @@ static void read_tuple(scan *s, const pki_member *m, char *row)
             token_skip(s);
         }
     s->key = m->key;
-    if (i < shape->count)
+    if (i < shape->count && !shape->members[i].optional)
         token_wrong(s, "an array of arrays of numbers");
 }
 

@@ -350,20 +350,43 @@ static bool build_partners(builder *f)
     return f->out->partners;
 }
 
+/* By the id of its name its place among the regions, from 1; 0: none, or no room for its name. */
+static uint32_t place_of_region(const builder *f, uint32_t ids[PKI_SEQUENCES_REGIONS], uint32_t id)
+{
+    pki_sequences *to = &f->out->sequences;
+    size_t at = 0;
+    while (at < to->region_count && ids[at] != id)
+        at++;
+    if (!id || at == PKI_SEQUENCES_REGIONS)
+        return 0;
+    if (at == to->region_count) {
+        char *name = region_name(f, id);
+        if (!name)
+            return 0;
+        ids[at] = id;
+        to->regions[to->region_count++].name = name;
+    }
+    return (uint32_t)at + 1;
+}
+
 /* Whose clock it is, whoever asks knows. */
 static bool build_sequences(builder *f)
 {
     const pki_comm_sequences *from = &f->c->sequences;
     pki_sequences *to = &f->out->sequences;
+    uint32_t ids[PKI_SEQUENCES_REGIONS];
     *to = (pki_sequences){.operations = from->operations,
                           .one_in = from->one_in,
                           .clock = strdup(""),
-                          .rows = calloc(from->count + 1, sizeof *to->rows)};
-    if (!to->clock || !to->rows)
+                          .rows = calloc(from->count + 1, sizeof *to->rows),
+                          .regions = calloc(PKI_SEQUENCES_REGIONS, sizeof *to->regions)};
+    if (!to->clock || !to->rows || !to->regions)
         return false;
     if (from->count)
         memcpy(to->rows, from->rows, from->count * sizeof *to->rows);
     to->row_count = from->count;
+    for (size_t i = 0; i < to->row_count; i++)
+        to->rows[i].region = place_of_region(f, ids, from->rows[i].region);
     return true;
 }
 
@@ -686,6 +709,7 @@ bool pki_comm_sequences_add(pki_comm_sequences *s, const pki_timed_operation *op
                            .bytes = op->bytes,
                            .op = (uint32_t)op->op,
                            .ranks = op->ranks,
-                           .partner = (int32_t)op->partner - 1};
+                           .partner = (int32_t)op->partner - 1,
+                           .region = op->region};
     return true;
 }

@@ -134,12 +134,13 @@ size_t pki_partners_narrow(pki_partner_row *rows, size_t count, size_t most);
 
 #define PKI_SEQUENCES_MOST 1024
 #define PKI_SEQUENCES_CHANNELS 4096
+#define PKI_SEQUENCES_REGIONS 16 /* around their calls, those that come first */
 
 typedef struct pki_comm_sequences {
     uint64_t operations; /* that had a key */
     uint64_t one_in;     /* a power of two; 0: nothing yet */
     size_t count;
-    pki_sequence_row *rows; /* room for PKI_SEQUENCES_MOST */
+    pki_sequence_row *rows; /* room for PKI_SEQUENCES_MOST; region: the id of its name */
     struct pki_channel {
         uint32_t mark, messages;           /* mark: which one, 0: none */
     } channels[2][PKI_SEQUENCES_CHANNELS]; /* sent, received */

@@ -1,6 +1,7 @@
 /* lib/job/figures/figures.h - what is found in a job, in figures */
 #pragma once
 
+#include "base/memory.h"
 #include "job/job.h"
 #include "measure/costs/events.h"
 
@@ -264,6 +265,21 @@ typedef struct pki_job_link {
     bool slow;
 } pki_job_link;
 
+/* A wait by where in the program both sides were: the region around the call, and the call. */
+typedef struct pki_job_wait_site {
+    pki_job_wait sort;
+    const char *region, *of_other; /* "": outside all, or not told */
+    uint32_t op, op_of_other;      /* a pk_comm_op */
+    double time;                   /* ns of all ranks, scaled up */
+    size_t most, other;            /* the rank that waited most, that most was waited for... */
+    double of_most, of_other_rank; /* ...and how much, ns */
+    double *caused;                /* by rank */
+} pki_job_wait_site;
+
+#define PKI_JOB_WAIT_SITES                                                                         \
+    64 /* the first ones by rank; what more there are is in the sums alone                         \
+        */
+
 typedef struct pki_job_waits {
     const char *why_not;          /* NULL: known; then nothing else is there */
     size_t messages, collectives; /* whose ranks were all found */
@@ -274,6 +290,13 @@ typedef struct pki_job_waits {
     double *caused;               /* by rank: what others waited for it */
     size_t link_count;
     pki_job_link *links; /* slow ones first, by what they cost; then by rank */
+    size_t site_count;
+    pki_job_wait_site *sites; /* most time first */
+    /* By kind of steps and cell when its first step began, ns on one axis of all ranks; NULL: of
+     * some it is not known, or clocks are in doubt by a hundredth of a step. Known also where
+     * waits are not. */
+    double **begins;
+    size_t begin_count;
 } pki_job_waits;
 
 bool pki_job_find_waits(pki_job_waits *w, const pki_job *j);
@@ -308,6 +331,7 @@ typedef struct pki_job_cause {
 
 typedef struct pki_job_blame {
     double waited, transfer; /* ns of all ranks */
+    double passed_on; /* of a stage: what others waited elsewhere since one has waited in it */
     size_t count;
     pki_job_cause
         causes[PKI_JOB_CAUSES]; /* dearest first; what is missing has none that is known */
@@ -362,7 +386,13 @@ typedef struct pki_job_transfers {
     size_t count, room;
 } pki_job_transfers;
 
-bool pki_job_transfers_add(pki_job_transfers *t, const pki_job_transfer *one);
+static inline bool pki_job_transfers_add(pki_job_transfers *t, const pki_job_transfer *one)
+{
+    if (!pki_array_fit(&t->all, &t->room, t->count + 1, sizeof *t->all))
+        return false;
+    t->all[t->count++] = *one;
+    return true;
+}
 
 /* Puts them in order; to be freed. NULL without memory. */
 pki_job_link *pki_job_links_of_transfers(pki_job_transfers *t, const pki_job *j, size_t *count);

@@ -17,14 +17,6 @@
 #define SLICE 4e6   /* ns: Linux gives a thread 0.7 to 4 ms on end */
 #define SHARE 0.25  /* of usual messages that count as long, at the least */
 
-bool pki_job_transfers_add(pki_job_transfers *t, const pki_job_transfer *one)
-{
-    if (!pki_array_fit(&t->all, &t->room, t->count + 1, sizeof *t->all))
-        return false;
-    t->all[t->count++] = *one;
-    return true;
-}
-
 /* Messages of one pair and size; `all` are theirs, shortest first. */
 typedef struct pair {
     size_t from, to, count;
@@ -339,4 +331,11 @@ pki_job_link *pki_job_links_of_transfers(pki_job_transfers *t, const pki_job *j,
     free(g.ns);
     free(ends);
     return links;
+}
+
+double pki_job_link_excess(const pki_job *j, const pki_job_link *l)
+{
+    const pki_job_loop *loop = pki_job_usual(j);
+    double steps = loop ? loop->made[l->to] : 0;
+    return l->slow && steps > 0 ? l->messages * (l->transfer - l->usual) / steps : 0;
 }

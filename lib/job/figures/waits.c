@@ -174,6 +174,7 @@ typedef struct one_wait {
     double scale;        /* stands for so many */
     int64_t doubt;       /* of the two clocks */
     double share;        /* of from..until that counts: 1, unless it is not known which part */
+    const pki_sequence_row *row, *of_other; /* NULL: nobody */
 } one_wait;
 
 typedef struct waiting {
@@ -280,12 +281,72 @@ static void add_error(double *to, int sort, double of_rank)
     *to = messages ? hypot(*to, of_rank) : *to + of_rank;
 }
 
+/* -- by where in the program both were -- */
+
+static const char *region_of(const pki_job *j, size_t rank, const pki_sequence_row *row)
+{
+    const pki_sequences *q = of_rank(j, rank);
+    return row->region && row->region <= q->region_count ? q->regions[row->region - 1].name : "";
+}
+
+/* NULL: there is no room, or no memory, which the sums do without. */
+static pki_job_wait_site *site_of(const pki_job *j, pki_job_waits *to, const one_wait *w)
+{
+    const char *region = region_of(j, w->rank, w->row);
+    const char *of_other = region_of(j, w->other, w->of_other);
+    for (size_t i = 0; i < to->site_count; i++) {
+        pki_job_wait_site *s = &to->sites[i];
+        if (s->sort == w->sort && s->op == w->row->op && s->op_of_other == w->of_other->op &&
+            strcmp(s->region, region) == 0 && strcmp(s->of_other, of_other) == 0)
+            return s;
+    }
+    double *caused = to->site_count < PKI_JOB_WAIT_SITES
+                         ? pki_array_zeroed(j->rank_count, sizeof *caused)
+                         : NULL;
+    if (!caused)
+        return NULL;
+    to->sites[to->site_count] = (pki_job_wait_site){.sort = w->sort,
+                                                    .region = region,
+                                                    .of_other = of_other,
+                                                    .op = w->row->op,
+                                                    .op_of_other = w->of_other->op,
+                                                    .caused = caused};
+    return &to->sites[to->site_count++];
+}
+
+/* Ranks come one after the other, so `here` is what this one has waited at each place so far. */
+static void add_to_site(const pki_job *j, pki_job_waits *to, const one_wait *w, double wait,
+                        double here[PKI_JOB_WAIT_SITES])
+{
+    pki_job_wait_site *s = w->of_other ? site_of(j, to, w) : NULL;
+    if (!s)
+        return;
+    double *own = &here[s - to->sites];
+    s->time += wait;
+    *own += wait;
+    s->caused[w->other] += wait;
+    if (*own > s->of_most) {
+        s->of_most = *own;
+        s->most = w->rank;
+    }
+    if (s->caused[w->other] > s->of_other_rank) {
+        s->of_other_rank = s->caused[w->other];
+        s->other = w->other;
+    }
+}
+
+static int most_waited_first(const void *x, const void *y)
+{
+    const pki_job_wait_site *a = x, *b = y;
+    return (a->time < b->time) - (a->time > b->time);
+}
+
 /* Adds it to the rank's and to who caused it, times `factors`; without `to` only to the sums. */
-static void sum_late(const one_wait *all, size_t count, const double factors[SORTS],
-                     pki_job_waits *to, double sums[SORTS])
+static void sum_late(const pki_job *j, const one_wait *all, size_t count,
+                     const double factors[SORTS], pki_job_waits *to, double sums[SORTS])
 {
     int64_t taken = INT64_MAX;
-    double squares[PKI_JOB_WAITS] = {0};
+    double squares[PKI_JOB_WAITS] = {0}, here[PKI_JOB_WAIT_SITES] = {0};
     for (size_t i = 0; i < count; i++) {
         const one_wait *w = &all[i];
         if (w->until <= w->from)
@@ -297,6 +358,7 @@ static void sum_late(const one_wait *all, size_t count, const double factors[SOR
             to->by[w->sort][w->rank] += wait;
             to->caused[w->other] += wait;
             squares[w->sort] += wait * wait * (1 - 1 / w->scale);
+            add_to_site(j, to, w, wait, here);
         }
     }
     for (int sort = 0; to && sort < PKI_JOB_WAITS; sort++)
@@ -324,9 +386,9 @@ static void add_rank_once(const pki_job *j, one_wait *all, size_t count, pki_job
     qsort(all, count, sizeof *all, ends_last_first);
     sum_waited(all, count, stand_for);
     qsort(all, count, sizeof *all, is_late_longest_first);
-    sum_late(all, count, factors, NULL, late);
+    sum_late(j, all, count, factors, NULL, late);
     find_factors(j, all->rank, stand_for, late, factors);
-    sum_late(all, count, factors, to, late);
+    sum_late(j, all, count, factors, to, late);
 }
 
 static int by_rank(const void *x, const void *y)
@@ -344,6 +406,8 @@ static void end_waiting(waiting *w, const pki_job *j, pki_job_waits *to)
             ;
         add_rank_once(j, &w->all[i], next - i, to);
     }
+    if (to->site_count)
+        qsort(to->sites, to->site_count, sizeof *to->sites, most_waited_first);
 }
 
 /* ---- calls that send and receive (MPI_Sendrecv) ---- */
@@ -368,6 +432,7 @@ typedef struct half_sent {
     uint64_t start;                    /* of the rank's clock */
     int64_t waits, ends, until, doubt; /* until: its receiver began */
     double scale;
+    const pki_sequence_row *row, *of_other;
 } half_sent;
 
 typedef struct exchanges {
@@ -445,7 +510,9 @@ static bool add_sent(waiting *to, const half_sent *s, const half_received *r, co
                                       .until = longer_than_doubt(s, from) > 0 ? s->until : from,
                                       .scale = s->scale,
                                       .share = r ? 1 : beyond,
-                                      .doubt = s->doubt});
+                                      .doubt = s->doubt,
+                                      .row = s->row,
+                                      .of_other = s->of_other});
 }
 
 static bool end_exchanges(exchanges *e, waiting *to, size_t ranks)
@@ -539,7 +606,9 @@ static void add_wait(analysis *a, pki_job_wait sort, const seen *who, const mome
                                                       .until = is_late ? until : m->waits,
                                                       .scale = scale,
                                                       .doubt = doubt,
-                                                      .share = 1});
+                                                      .share = 1,
+                                                      .row = who->row,
+                                                      .of_other = other ? other->row : NULL});
 }
 
 /* ---- messages ---- */
@@ -573,9 +642,9 @@ static void add_late_receiver(analysis *a, const seen *send, const seen *receive
     int64_t doubt = axis_doubt(&a->axis, send->rank, receive->rank);
     bool waited = r.starts <= s.ends; /* else not for that */
     if (waited && send->row->op == PK_COMM_OP_SEND_RECV && doubt >= 0 && r.starts - s.waits > doubt)
-        a->failed |=
-            !add_half_sent(&a->exchanges, &(half_sent){send->rank, receive->rank, send->row->start,
-                                                       s.waits, s.ends, r.starts, doubt, scale});
+        a->failed |= !add_half_sent(
+            &a->exchanges, &(half_sent){send->rank, receive->rank, send->row->start, s.waits,
+                                        s.ends, r.starts, doubt, scale, send->row, receive->row});
     else
         add_wait(a, PKI_JOB_LATE_RECEIVER, send, &s, waited ? receive : NULL, r.starts, scale);
 }
@@ -756,7 +825,8 @@ static bool analyse(analysis *a)
     pki_job_waits *w = a->to;
     size_t ranks = a->of->rank_count;
     w->caused = pki_array_zeroed(ranks, sizeof *w->caused);
-    bool done = w->caused != NULL;
+    w->sites = pki_array_zeroed(PKI_JOB_WAIT_SITES, sizeof *w->sites);
+    bool done = w->caused && w->sites;
     for (int i = 0; done && i < PKI_JOB_WAITS; i++) {
         w->by[i] = pki_array_zeroed(ranks, sizeof *w->by[i]);
         done = w->by[i] != NULL;
@@ -777,17 +847,74 @@ static void finish_analysis(analysis *a)
     free(a->exchange);
 }
 
+/* ---- when steps began, on one time axis ---- */
+
+#define DOUBT_OF_STEP 0.01
+
+static bool tells_begins(const analysis *a)
+{
+    const pki_job *j = a->of;
+    const pki_job_loop *usual = pki_job_usual(j);
+    double time = 0, steps = 0;
+    for (size_t i = 0; usual && i < usual->block_count * j->rank_count; i++) {
+        time += usual->time[i];
+        steps += usual->steps[i];
+    }
+    for (size_t r = 0; r < j->rank_count; r++) {
+        int64_t doubt = axis_doubt(&a->axis, 0, r);
+        if (doubt < 0 || (double)doubt * steps > DOUBT_OF_STEP * time)
+            return false;
+    }
+    for (size_t l = 0; l < j->loop_count; l++)
+        for (size_t i = 0; i < j->loops[l].block_count * j->rank_count; i++)
+            if (j->loops[l].steps[i] > 0 &&
+                !(j->loops[l].begins[i] >= 0 && j->loops[l].begins[i] <= (double)AXIS_MOST))
+                return false;
+    return steps > 0;
+}
+
+static bool find_begins(analysis *a)
+{
+    const pki_job *j = a->of;
+    pki_job_waits *to = a->to;
+    if (!tells_begins(a))
+        return true;
+    to->begins = pki_array_zeroed(j->loop_count, sizeof *to->begins);
+    for (; to->begins && to->begin_count < j->loop_count; to->begin_count++) {
+        const pki_job_loop *loop = &j->loops[to->begin_count];
+        size_t cells = loop->block_count * j->rank_count;
+        double *at = to->begins[to->begin_count] = pki_array_zeroed(cells, sizeof *at);
+        for (size_t i = 0; at && i < cells; i++)
+            at[i] = (double)axis_at(&a->axis, i % j->rank_count, (uint64_t)loop->begins[i]);
+        if (!at)
+            return false;
+    }
+    return to->begins != NULL;
+}
+
+static void finish_waits(pki_job_waits *w)
+{
+    for (int i = 0; i < PKI_JOB_WAITS; i++)
+        free(w->by[i]);
+    for (size_t i = 0; i < w->site_count; i++)
+        free(w->sites[i].caused);
+    free(w->sites);
+    free(w->caused);
+    free(w->links);
+    *w = (pki_job_waits){.begins = w->begins, .begin_count = w->begin_count};
+}
+
 bool pki_job_find_waits(pki_job_waits *w, const pki_job *j)
 {
     analysis a = {.of = j, .to = w};
     bool any;
     *w = (pki_job_waits){0};
-    bool done = make_axis(&a.axis, j, &any) && (!any || analyse(&a));
+    bool done = make_axis(&a.axis, j, &any) && (!any || (find_begins(&a) && analyse(&a)));
     finish_analysis(&a);
     if (done && !any) {
         w->why_not = "the files have no single operations of ranks that share communicators";
     } else if (done && !w->messages && !w->collectives) {
-        pki_job_waits_finish(w);
+        finish_waits(w);
         w->why_not = "no operation was found at all of its ranks";
     }
     return done;
@@ -795,10 +922,10 @@ bool pki_job_find_waits(pki_job_waits *w, const pki_job *j)
 
 void pki_job_waits_finish(pki_job_waits *w)
 {
-    for (int i = 0; i < PKI_JOB_WAITS; i++)
-        free(w->by[i]);
-    free(w->caused);
-    free(w->links);
+    finish_waits(w);
+    for (size_t l = 0; l < w->begin_count; l++)
+        free(w->begins[l]);
+    free(w->begins);
     *w = (pki_job_waits){0};
 }
 

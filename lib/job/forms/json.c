@@ -216,6 +216,8 @@ static void put_increment(pki_json *j, const pki_job_findings *f, size_t k)
     const pki_job_cause *c = f->blames.stages ? pki_job_main_cause(&f->blames.stages[k]) : NULL;
     if (c)
         put_cause(j, "cause", f->of, c);
+    if (f->blames.stages && f->blames.stages[k].passed_on > 0)
+        pki_json_real(j, "passed_on", f->blames.stages[k].passed_on);
     pki_json_close(j, '}');
 }
 
@@ -519,6 +521,32 @@ static void put_wait(pki_json *j, const pki_job *of, const char *key, const doub
     pki_json_close(j, '}');
 }
 
+static void put_wait_side(pki_json *j, const pki_job *of, const char *key, const char *region,
+                          uint32_t op, size_t rank, double time)
+{
+    pki_json_open(j, key, '{');
+    pki_json_text(j, "region", region);
+    pki_json_text(j, "operation", pki_comm_op_name(op));
+    pki_json_int(j, "most_rank", of->ranks[rank].rank);
+    pki_json_real(j, "of_rank", time);
+    pki_json_close(j, '}');
+}
+
+static void put_wait_sites(pki_json *j, const pki_job *of, const pki_job_waits *w)
+{
+    pki_json_open(j, "sites", '[');
+    for (size_t i = 0; i < w->site_count; i++) {
+        const pki_job_wait_site *s = &w->sites[i];
+        pki_json_open(j, NULL, '{');
+        pki_json_text(j, "state", pki_job_wait_keys[s->sort]);
+        pki_json_real(j, "time", s->time);
+        put_wait_side(j, of, "in", s->region, s->op, s->most, s->of_most);
+        put_wait_side(j, of, "for", s->of_other, s->op_of_other, s->other, s->of_other_rank);
+        pki_json_close(j, '}');
+    }
+    pki_json_close(j, ']');
+}
+
 static void put_waits(pki_json *j, const pki_job *of, const pki_job_waits *w, size_t most)
 {
     pki_json_row(j);
@@ -534,6 +562,7 @@ static void put_waits(pki_json *j, const pki_job *of, const pki_job_waits *w, si
             put_wait(j, of, pki_job_wait_keys[i], w->by[i], &w->error[i]);
         put_wait(j, of, "caused", w->caused, NULL);
         put_links(j, of, w, most);
+        put_wait_sites(j, of, w);
     }
     pki_json_close(j, '}');
 }

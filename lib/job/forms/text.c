@@ -539,12 +539,41 @@ static void put_waits(const pki_job *j, const pki_job_waits *w, FILE *to)
     put_wait(j, "for a rank, by all others", w->caused, 0, to);
 }
 
+static void put_place(const pki_job *j, const char *region, uint32_t op, size_t most, FILE *to)
+{
+    char rank[16];
+    fputs("  ", to);
+    pki_job_text_left(to, *region ? region : "(outside)", 14);
+    fputc(' ', to);
+    pki_put_left(to, pki_comm_op_name(op), 10);
+    pki_put_cell(to, pki_job_text_rank(rank, j->ranks[most].rank), 4);
+}
+
+static void put_wait_sites(const pki_job *j, const pki_job_waits *w, FILE *to)
+{
+    if (!w->site_count)
+        return;
+    fputs(
+        "\nWhere in the program: region and call of who waits, and of whom for\n"
+        "  state              all  in             call       rank  for            call       rank\n",
+        to);
+    for (size_t i = 0; i < PKI_MIN(w->site_count, SITES); i++) {
+        const pki_job_wait_site *s = &w->sites[i];
+        pki_job_text_left(to, pki_job_wait_names[s->sort], 14);
+        pki_put_cell(to, TIME(s->time), 5);
+        put_place(j, s->region, s->op, s->most, to);
+        put_place(j, s->of_other, s->op_of_other, s->other, to);
+        fputc('\n', to);
+    }
+}
+
 static void put_exchange(const pki_job_findings *f, FILE *to)
 {
     put_mpi(f->of, &f->exchange, to);
     put_sites(&f->exchange, to);
     put_pairs(f->of, &f->exchange, to);
     put_waits(f->of, &f->waits, to);
+    put_wait_sites(f->of, &f->waits, to);
 }
 
 /* ---- devices ---- */

@@ -201,6 +201,19 @@ static bool fill_seats(const pki_stages *s, const block_rows *rows, pki_loop_row
     return !any.all || row->seats;
 }
 
+/* The same. Of a row that of its first block. */
+static bool fill_starts(const pki_stages *s, const block_rows *rows, pki_loop_row *row)
+{
+    for (size_t i = 0; i < s->used; i++)
+        if (s->blocks[i].start == UINT64_MAX)
+            return true;
+    row->starts = calloc(rows->count + 1, sizeof *row->starts);
+    row->start_count = row->starts ? rows->count : 0;
+    for (size_t i = s->used; row->starts && i-- > 0;)
+        row->starts[row_of(rows, i)] = s->blocks[i].start;
+    return row->starts;
+}
+
 static bool fill_loop(const choice *c, const pki_stages_of *of, uint64_t width, pki_loop_row *row)
 {
     const pki_stages *s = of->stages;
@@ -212,7 +225,8 @@ static bool fill_loop(const choice *c, const pki_stages_of *of, uint64_t width, 
     row->number_count = rows.count * width;
     for (size_t i = 0; i < s->used; i++)
         add_block(c, s, i, row->numbers + row_of(&rows, i) * width);
-    return fill_no_processor(s, &rows, row) && fill_seats(s, &rows, row);
+    return fill_no_processor(s, &rows, row) && fill_seats(s, &rows, row) &&
+           fill_starts(s, &rows, row);
 }
 
 static bool fill(choice *c, pki_stage_summary *out)

@@ -26,6 +26,7 @@ typedef struct pki_step_bit {
 
 typedef struct pki_stage_block {
     uint64_t index, steps, time, items;
+    uint64_t start; /* of the first one, ns since the session's; UINT64_MAX: not known */
     uint64_t no_processor, told; /* ns, of so many of the steps */
     pki_seats seats;
 } pki_stage_block;

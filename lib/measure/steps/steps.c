@@ -119,7 +119,7 @@ static pki_stage_block *next_block(pki_stages *s, const pki_stage_block *block)
     if (s->used == PKI_STAGE_BLOCKS && s->inside == s->stride)
         halve(s);
     if (s->used == 0 || s->inside == s->stride) {
-        s->blocks[s->used++] = (pki_stage_block){.index = block->index};
+        s->blocks[s->used++] = (pki_stage_block){.index = block->index, .start = block->start};
         s->inside = 0;
     }
     s->inside++;
@@ -410,6 +410,7 @@ static pki_stage_block block_of(const pki_whole_step *whole)
                              .steps = 1,
                              .time = whole->step.duration,
                              .items = whole->step.items,
+                             .start = whole->step.start,
                              .no_processor = whole->step.no_processor,
                              .told = whole->step.borders_told};
     pki_seats_add_seat(&block.seats, whole->step.seat);
@@ -714,7 +715,8 @@ static void join_stages(pki_steps *steps, const pki_steps_part *part)
     pki_stage_block block = {.index = part->span.first + part->head_count,
                              .steps = tail->durations.moments.count,
                              .time = ns_of(pki_moments_sum(&tail->durations.moments)),
-                             .items = tail->items};
+                             .items = tail->items,
+                             .start = UINT64_MAX};
     pki_step_bit *bits = calloc(part->region_count + 1, sizeof *bits);
     for (size_t i = 0; bits && i < part->region_count; i++)
         bits[i] = (pki_step_bit){part->regions[i].id,
