@@ -885,7 +885,8 @@ static bool find_begins(analysis *a)
         size_t cells = loop->block_count * j->rank_count;
         double *at = to->begins[to->begin_count] = pki_array_zeroed(cells, sizeof *at);
         for (size_t i = 0; at && i < cells; i++)
-            at[i] = (double)axis_at(&a->axis, i % j->rank_count, (uint64_t)loop->begins[i]);
+            if (loop->steps[i] > 0)
+                at[i] = (double)axis_at(&a->axis, i % j->rank_count, (uint64_t)loop->begins[i]);
         if (!at)
             return false;
     }
