@@ -282,8 +282,8 @@ static void slow_steps_by_cause(void **state)
     assert_string_equal(
         find_verdict(&s, "slow-steps")->text,
         "Of 50 slow steps, which took 1.50 s longer than like ones, 38 had no processor (1.20 s,"
-        " because of stress (pid 4711)), 12 waited longer (300 ms). That is outside the program,"
-        " whose work was as usual.");
+        " because of stress (pid 4711)), 12 waited longer (300 ms). 80.0 % of that time is outside"
+        " the program, whose work was as usual.");
     pki_summary_finish(&s);
     assert_int_equal(severity_of_slow("", 750000000, 100e9), PKI_WARN);
     assert_int_equal(severity_of_slow("", 749999999, 100e9), PKI_NOTE);

@@ -60,7 +60,7 @@ static const option_table command_options = {
     .usage = "[OPTION ...] -- OLD [ARGUMENT ...] -- NEW [ARGUMENT ...]",
     .about =
         "Is NEW slower than OLD? Runs both in turn, the order within each pair drawn by lot, and\n"
-        "compares wall time and CPU time; of programs that use perfkit (PK_REPORT_PATH is set)\n"
+        "compares wall time and CPU time; of programs that use perfkit (PK_REPORT_PATH, PK_OVERRIDE)\n"
         "also the medians of their steps and regions. If a word of a command has {} in it, that\n"
         "is the name of a file of benchmarks which the command writes, and they are compared\n"
         "instead:\n"

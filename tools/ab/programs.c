@@ -295,5 +295,6 @@ bool programs_launch(ab_session *s, complaint *why)
     sigprocmask(SIG_BLOCK, &child, NULL);
     snprintf(report, sizeof report, "%s/report-%%r.json", s->folder);
     setenv("PK_REPORT_PATH", report, 1);
+    setenv("PK_OVERRIDE", "1", 1); /* also of programs that say where their report goes */
     return launch_all(s, why);
 }

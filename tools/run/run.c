@@ -221,7 +221,8 @@ static bool may_attach(const program *p)
             p->detail);
         break;
     case PROGRAM_USES:
-        say("%s is linked with perfkit: it keeps its own session, and runs as without", p->detail);
+        say("%s is linked with perfkit (%s): it keeps its own session, and runs as without",
+            p->binary, p->detail);
         break;
     case PROGRAM_STRANGE:
         break; /* what follows says what is wrong */

@@ -505,8 +505,11 @@ static bool pki_verdict_slow_steps(pki_summary *s, pki_sentence *words)
                      COUNT(q->count), TIME(q->longer), causes.text ? causes.text : "");
     words->failed |= causes.failed;
     free(causes.text);
-    if (outside >= PKI_SLOW_OUTSIDE)
+    if (outside >= 0.999)
         pki_sentence_add(words, " That is outside the program, whose work was as usual.");
+    else if (outside >= PKI_SLOW_OUTSIDE)
+        pki_sentence_add(words, " %s of that time is outside the program, whose work was as usual.",
+                         PERCENT(outside));
     return pki_verdict_add_sentence(words, s, "slow-steps", warns ? PKI_WARN : PKI_NOTE, outside,
                                     PKI_SLOW_OUTSIDE);
 }
