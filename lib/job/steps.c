@@ -629,7 +629,7 @@ static void add_rank(const pki_job *j, pki_job_loop *loop, size_t rank, const bl
     for (size_t i = 0; i < b->count; i++) {
         while (at + 1 < loop->block_count && loop->first[at + 1] <= first_of(b, i))
             at++;
-        if (!loop->steps[pki_job_cell(j, at, rank)])
+        if (loop->steps[pki_job_cell(j, at, rank)] <= 0)
             loop->begins[pki_job_cell(j, at, rank)] = b->starts ? (double)b->starts[i] : -1;
         add_block(j, loop, rank, at, block_at(b, i), to);
         if (b->no_processor)

@@ -122,7 +122,7 @@ static void poll(pki_session *s, bool now)
     /* NULL: its last step found no room. Its block may be another thread's by now. */
     uint32_t tid = t ? pki_load(&t->tid) : s->stepper_tid;
     pki_processor total, *sum = &s->toll.stepper;
-    if (s->idle && !now)
+    if (s->idle && !now && tid == s->stepper_tid) /* a new one's account begins */
         return;
     pki_cpu_side_poll(tid, false);
     uint64_t since = pki_monotonic_ns() - s->stepper_before.observed;
