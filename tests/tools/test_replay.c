@@ -399,7 +399,9 @@ static void fill_rank(const job *j, size_t r)
     q->regions[1].name = strdup("halo");
     fill_partners(j, r, c);
     fill_comms(j, r, c);
-    s->region_count = j->shape == RING_AND_REDUCE;
+    if (j->shape != RING_AND_REDUCE)
+        return;
+    s->region_count = 1;
     s->regions = calloc(1, sizeof *s->regions);
     s->regions[0] = (pki_region_row){
         .name = strdup(names[REDUCE]), .kind = PK_COMM, .exact = {.count = j->steps / j->every}};
