@@ -115,19 +115,22 @@ static int by_comm(const void *x, const void *y)
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-static double time_on(const pki_comm_summary *c, size_t comm, uint32_t op)
+static double time_on(const pki_comm_summary *c, size_t comm, uint32_t op, uint64_t *times)
 {
     double time = 0;
     for (size_t i = 0; i < c->collective_count; i++)
-        if (c->collectives[i].op == op && c->collectives[i].comm == comm)
+        if (c->collectives[i].op == op && c->collectives[i].comm == comm) {
             time += c->collectives[i].time.sum;
+            *times += c->collectives[i].time.count;
+        }
     return time;
 }
 
 typedef struct listing {
     calls *all;
     size_t count, room;
-    bool some; /* calls of some of the ranks */
+    bool some;   /* calls of some of the ranks */
+    bool uneven; /* a rank has half as many on one communicator as on another, or fewer */
 } listing;
 
 static bool list_rank(listing *to, const pki_job *j, size_t rank, uint32_t op)
@@ -135,8 +138,10 @@ static bool list_rank(listing *to, const pki_job *j, size_t rank, uint32_t op)
     const pki_comm_summary *c = &j->ranks[rank].comm;
     size_t first = to->count;
     double of = 0;
+    uint64_t least = UINT64_MAX, most = 0;
     for (size_t i = 0; i < c->comm_count; i++) {
-        calls one = {c->comms[i].id, i, rank, time_on(c, i, op), 0};
+        uint64_t times = 0;
+        calls one = {c->comms[i].id, i, rank, time_on(c, i, op, &times), 0};
         size_t same = first;
         if (!(one.time > 0 && one.time < 1e18) || c->comms[i].size < 2)
             continue;
@@ -149,7 +154,10 @@ static bool list_rank(listing *to, const pki_job *j, size_t rank, uint32_t op)
         to->some |= c->comms[i].size < j->world;
         to->all[same].time += one.time;
         of += one.time;
+        least = PKI_MIN(least, times);
+        most = PKI_MAX(most, times);
     }
+    to->uneven |= most && least <= most / 2;
     for (size_t i = first; i < to->count; i++)
         to->all[i].of = of;
     return true;
@@ -282,6 +290,8 @@ static bool add_stage(pki_job_legs *to, const pki_job *j, size_t stage, bool wit
     if (groups && way.waits == FOR_ALL && !c)
         to->why_not = "there are collectives of some of the ranks, and which stage is whose is not"
                       " known";
+    if (l.some && l.uneven) /* in which steps the rarer ones are, is not told */
+        to->why_not = "collectives of some of the ranks have rarer ones of others beside them";
     done = done && (l.some ? add_circles(to, &l, stage, &way, j->rank_count)
                            : add_leg(to, stage, &way) != NULL);
     free(l.all);
