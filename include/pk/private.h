@@ -38,6 +38,9 @@ PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options
  * rank that the launcher gives. */
 PK_API void pk_say_(int32_t rank, const char *sentence);
 
+/* The text as it is, on stderr, if that is still there. */
+PK_API void pk_show_(const char *text, size_t bytes);
+
 /* Ends the session as exit() does: by perfkit's own thread, from any place of the program, a
  * handler of a signal included. For libpk_attach, which `pk run` preloads. */
 PK_API void pk_exit_(void);
@@ -187,6 +190,7 @@ PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options
     return PK_OK;
 }
 PK_API void pk_say_(int32_t rank, const char *sentence) {}
+PK_API void pk_show_(const char *text, size_t bytes) {}
 PK_API void pk_exit_(void) {}
 PK_API void pk_steps_found_(uint64_t turns, uint64_t before, uint32_t alike, const char *by,
                             const char *step)

@@ -336,32 +336,26 @@ static size_t first_screen(const char *text, size_t size)
     return end < size && part ? part : end;
 }
 
-/* The program's handlers have not to hear of a child, or a closed stream, that is none of theirs.
- */
+/* The program's handler has not to hear of a child that is none of its own. Nor is that killed
+ * which another thread of the program has waited for: its number may be another process's. */
 static void show_screen(void)
 {
     static char text[16384];
-    struct sigaction usual = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN},
-                     child_before, pipe_before;
+    struct sigaction usual = {.sa_handler = SIG_DFL}, before;
     int out;
     wait_for_reports();
-    sigaction(SIGCHLD, &usual, &child_before);
-    sigaction(SIGPIPE, &ignored, &pipe_before);
+    sigaction(SIGCHLD, &usual, &before);
     pid_t child = start_pk(&out);
     if (child) {
         size_t size = first_screen(text, read_all(out, text, sizeof text));
         close(out);
-        kill(child, SIGKILL); /* it has said enough, or nothing in all that time */
-        waitpid(child, NULL, 0);
-        for (size_t at = 0; at < size;) {
-            ssize_t n = write(2, text + at, size - at);
-            if (n <= 0)
-                break;
-            at += (size_t)n;
+        if (waitpid(child, NULL, WNOHANG) == 0) {
+            kill(child, SIGKILL); /* it has said enough, or nothing in all that time */
+            waitpid(child, NULL, 0);
         }
+        pk_show_(text, size);
     }
-    sigaction(SIGCHLD, &child_before, NULL);
-    sigaction(SIGPIPE, &pipe_before, NULL);
+    sigaction(SIGCHLD, &before, NULL);
 }
 
 /* process: it ends, and does not become another program. whole: by exit(), so there is time. */

@@ -720,6 +720,13 @@ void pk_say_(int32_t rank, const char *sentence)
     errno = saved;
 }
 
+void pk_show_(const char *text, size_t bytes)
+{
+    int saved = errno;
+    pki_write_stderr(text, bytes);
+    errno = saved;
+}
+
 void pk_log_(pk_log_level level, const char *sentence)
 {
     int saved = errno;

@@ -74,6 +74,11 @@ class Same(Run):
             self.assertFalse([name for name in self.names() if "arena" in name])
         self.assertEqual(self.attached(PROGRAM, options=["--quiet"]).stderr, "")
 
+    def test_a_file_where_stderr_was(self):
+        self.attached(PROGRAM, "own-stderr")
+        self.assertEqual(os.path.getsize(self.path("mine")), 0)
+        self.assertEqual(self.report()["run"]["program"], "tools-run_program")
+
     def test_arguments(self):
         words = ["", "a b", "--", "-o", "$x", "é"]
         self.assertEqual(self.attached(PROGRAM, *words).stdout, self.start(PROGRAM, *words).stdout)

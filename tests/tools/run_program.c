@@ -1,4 +1,5 @@
 /* What `pk run` runs: run_program WORD ... - each word is something to do. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,16 @@ static void show_environment(char **given, const char *self)
     waitpid(child, NULL, 0);
 }
 
+/* As a daemon's, which closes all there is. */
+static void file_for_stderr(void)
+{
+    for (int fd = 0; fd < 1024; fd++)
+        close(fd);
+    if (open("/dev/null", O_RDWR) != 0 || dup(0) != 1 ||
+        open("mine", O_CREAT | O_WRONLY | O_TRUNC, 0644) != 2)
+        exit(8);
+}
+
 static void spin(void)
 {
     volatile double x = 0;
@@ -56,6 +67,8 @@ int main(int argc, char **argv, char **given)
             raise(SIGKILL);
         else if (strcmp(argv[i], "interrupt") == 0)
             raise(SIGINT);
+        else if (strcmp(argv[i], "own-stderr") == 0)
+            file_for_stderr();
         else if (strcmp(argv[i], "spin") == 0)
             spin();
         else if (strcmp(argv[i], "fork") == 0 && fork() == 0)

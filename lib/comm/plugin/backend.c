@@ -188,8 +188,6 @@ static struct {
     uint32_t tid, track;
 } call_tracks[DETAILS];
 
-/* A track where nothing is from *start on. *start is moved if all have something there. 0: there
- * are too many. */
 static void pki_nccl_tracks_start(void)
 {
     made = details = threads = 0;
@@ -232,6 +230,8 @@ static uint32_t use(pki_nccl_lane *lane, uint64_t *start, uint64_t end)
     return lane->track;
 }
 
+/* A track where nothing is from *start on. *start is moved if all have something there. 0: there
+ * are too many. */
 static uint32_t pki_nccl_track_of_operation(pki_nccl_communicator *t, uint64_t *start, uint64_t end)
 {
     pki_nccl_lane *lane = free_lane(t, *start);
