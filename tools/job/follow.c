@@ -72,6 +72,7 @@ typedef struct follower {
     size_t name_count, name_room;
     bool complained;                   /* of a file that cannot be written; once, until it can */
     uint64_t compared, verdicts, lost; /* windows that nothing could be compared with */
+    double first_heard;                /* of any rank; 0: of none yet */
     bool said_unaligned;
 } follower;
 
@@ -203,6 +204,8 @@ static void take_window(follower *f, member *m, pki_window *w)
     m->ended = w->last;
     m->window_seconds = 1e-9 * (double)(w->end - w->start);
     m->heard = f->wish->once ? 0 : now();
+    if (f->first_heard == 0)
+        f->first_heard = m->heard;
     if (!w->steps.count)
         return;
     m->last_step = w->steps.last;
@@ -434,6 +437,31 @@ static bool is_expected(const member *m)
     return m->seen && !m->ended && !m->silent;
 }
 
+static size_t count_ranks(const follower *f, bool (*which)(const member *))
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->count; i++)
+        n += which(&f->members[i]);
+    return n;
+}
+
+static bool has_ended(const member *m)
+{
+    return m->ended;
+}
+
+static bool is_seen(const member *m)
+{
+    return m->seen;
+}
+
+/* Ranks of one job do not all write their first window at once. */
+static bool some_may_begin(const follower *f)
+{
+    return count_ranks(f, is_seen) < (size_t)f->ranks && count_ranks(f, has_ended) < f->count &&
+           now() - f->first_heard < PATIENCE_LEAST;
+}
+
 /* Those that are compared next: when all that are expected have them, or have gone beyond them. */
 static bool next_steps(const follower *f, uint64_t *first)
 {
@@ -446,7 +474,7 @@ static bool next_steps(const follower *f, uint64_t *first)
         }
         all = all && (m->pending_count || !is_expected(m));
     }
-    return any && (all || f->wish->once);
+    return any && (f->wish->once || (all && !some_may_begin(f)));
 }
 
 static void note_silent(follower *f)
@@ -473,19 +501,6 @@ static void note_unaligned(follower *f)
 }
 
 /* ---- forms ---- */
-
-static size_t count_ranks(const follower *f, bool (*which)(const member *))
-{
-    size_t n = 0;
-    for (size_t i = 0; i < f->count; i++)
-        n += which(&f->members[i]);
-    return n;
-}
-
-static bool has_ended(const member *m)
-{
-    return m->ended;
-}
 
 static bool is_silent(const member *m)
 {
