@@ -734,13 +734,13 @@ static size_t page_size(void)
 bool pki_kernel_ring_open(pki_kernel_ring *r, struct perf_event_attr *a, uint32_t tid, size_t pages)
 {
     int fd = (int)syscall(SYS_perf_event_open, a, (pid_t)tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
-    *r = (pki_kernel_ring){0};
+    *r = (pki_kernel_ring){.before = page_size()};
     if (fd < 0)
         return false;
     void *at = MAP_FAILED;
     for (; pages && at == MAP_FAILED; pages /= 2) {
         r->bytes = pages * page_size();
-        at = mmap(NULL, r->bytes + page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        at = mmap(NULL, r->bytes + r->before, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
     int error = errno;
     close(fd);
@@ -752,13 +752,13 @@ bool pki_kernel_ring_open(pki_kernel_ring *r, struct perf_event_attr *a, uint32_
 void pki_kernel_ring_close(pki_kernel_ring *r)
 {
     if (r->page)
-        munmap(r->page, r->bytes + page_size());
+        munmap(r->page, r->bytes + r->before);
     r->page = NULL;
 }
 
 static void copy_out(const pki_kernel_ring *r, uint64_t at, void *to, size_t size)
 {
-    const char *data = (const char *)r->page + page_size();
+    const char *data = (const char *)r->page + r->before;
     size_t from = (size_t)(at % r->bytes), first = PKI_MIN(size, (size_t)r->bytes - from);
     memcpy(to, data + from, first);
     memcpy((char *)to + first, data, size - first);

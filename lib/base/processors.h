@@ -210,7 +210,7 @@ extern const char *pki_topdown_root;
 /* Of one thread of the process, by an event of perf_event_open(2); all zero: not open. */
 typedef struct pki_kernel_ring {
     struct perf_event_mmap_page *page;
-    uint64_t bytes;
+    uint64_t bytes, before; /* of records; of the page before them */
 } pki_kernel_ring;
 
 typedef struct pki_kernel_record {

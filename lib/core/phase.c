@@ -7,7 +7,7 @@
 #include "core/join.h"
 
 #define DEEPEST 8
-#define WAITING 256       /* ended parts; the collector takes them within 250 ms */
+#define WAITING 256       /* ended parts; the collector takes them within 500 ms */
 #define PATIENCE 1000000u /* looks at the lock: some ms */
 
 static struct {

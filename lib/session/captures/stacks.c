@@ -38,7 +38,8 @@
 #define LATE_NS 1001001u /* 999 times a second */
 #define LATE_MOST 2048u  /* of one step: one that lasts for ever is sampled so for two seconds */
 #define THREADS 8u
-#define PAGES 64u          /* of samples: 30 */
+#define PAGES 64u          /* of samples: 30, those of 300 ms at HISTORY_RATE */
+#define MORE_PAGES 128u    /* of few threads; what the kernel refuses is halved */
 #define SAMPLES_MOST 4096u /* of a round */
 #define PLACES_MOST 65536u
 #define FILES_MOST 256u
@@ -47,7 +48,7 @@
 #define SAMPLE_NS 14000u /* docs/internals/overhead.md */
 #define ROOM_NS 25000000u
 #define OFTEN_NS 5000000u
-#define WITHIN_NS 250000000u             /* a round, so that rings have room */
+#define WITHIN_NS 250000000ull           /* a round, so that PAGES have room */
 #define TRACK_SAMPLES ((1u << 21) + 17u) /* pki_track_apart */
 
 typedef struct sample {
@@ -82,6 +83,7 @@ static struct {
     pki_sampler late;
     unsigned late_taken;
     uint64_t late_from, late_until; /* ns; until: 0: it goes on */
+    uint64_t late_last;             /* when it was last seen to have its processor */
     uint64_t taken;                 /* any thread reads it */
     uint64_t before;                /* when the round before had taken records out of the rings */
     unsigned sample_count, place_count, file_count, outside_count;
@@ -138,7 +140,7 @@ static void begin_late(uint32_t tid)
 {
     int saved = errno;
     pki_sampler_open(&x.late, tid, LATE_NS, PAGES);
-    x.late_from = pki_monotonic_ns();
+    x.late_from = x.late_last = pki_monotonic_ns();
     x.late_until = x.late_taken = 0;
     errno = saved;
 }
@@ -159,6 +161,8 @@ static void take_late(void)
         return;
     take(&x.late);
     x.late_taken += (unsigned)(x.taken - before);
+    if (x.taken != before)
+        x.late_last = pki_monotonic_ns();
     if (x.late_taken >= LATE_MOST)
         end_late();
 }
@@ -171,7 +175,8 @@ void pki_stacks_late(uint32_t tid)
         end_late();
 }
 
-/* Rings of so many samples have room for so long. */
+/* Rings of so many samples have room for so long. What has had no processor for long is looked at
+ * less: what may be lost is a tenth of that time. */
 static uint64_t watch(pki_session *s, uint64_t slept, uint64_t due)
 {
     (void)slept, (void)due;
@@ -179,7 +184,10 @@ static uint64_t watch(pki_session *s, uint64_t slept, uint64_t due)
     take_late();
     for (unsigned i = 0; often && i < x.count; i++)
         take(&x.threads[i].sampler);
-    return often || x.late.ring.page ? s->woke + ROOM_NS : 0;
+    if (often || !x.late.ring.page)
+        return often ? s->woke + ROOM_NS : 0;
+    uint64_t rests = pki_saturating_sub(s->woke, x.late_last) / 10;
+    return s->woke + PKI_MIN(PKI_MAX(rests, ROOM_NS), WITHIN_NS);
 }
 
 /* ---- which threads ---- */
@@ -220,7 +228,7 @@ static void follow(uint32_t tid)
     if (!f)
         return;
     *f = (followed){.gone = false};
-    if (!pki_sampler_open(&f->sampler, tid, x.period, PAGES))
+    if (!pki_sampler_open(&f->sampler, tid, x.period, x.all ? PAGES : MORE_PAGES))
         refuse();
     errno = saved;
 }
@@ -642,6 +650,15 @@ static bool is_mine(const pki_session *s)
     return !collector || collector == (uint32_t)syscall(SYS_gettid);
 }
 
+static void ask_for_rounds(void)
+{
+    for (unsigned i = 0; i < x.count; i++) {
+        const pki_kernel_ring *r = &x.threads[i].sampler.ring;
+        if (r->page)
+            pki_collect_within(WITHIN_NS * (r->bytes < MORE_PAGES * r->before ? 1 : 2));
+    }
+}
+
 static void drain(pki_session *s)
 {
     if (!x.period || !is_mine(s))
@@ -656,8 +673,7 @@ static void drain(pki_session *s)
         tell_all(s);
         pki_code_round();
     }
-    if (x.count)
-        pki_collect_within(WITHIN_NS);
+    ask_for_rounds();
 }
 
 /* What came while records were taken the last time is not known: its region may be gone. */

@@ -13,6 +13,7 @@
 #include "measure/figure.h"
 #include "measure/summary.h"
 #include "out/chrome/events.h"
+#include "session/collector/collect.h"
 #include "session/activity.h"
 #include "session/captures/captures.h"
 
@@ -51,6 +52,8 @@
  * All of it on the collector, under the drain lock. */
 
 #define THREADS 4u
+/* A round of threads that wait: by rounds it is known how late they go on. */
+#define WITHIN_NS 100000000u
 #define PAGES_MOST 32u     /* of records, each of 16 bytes: 8,192 of them in a round */
 #define READY_LEAST 50000u /* ns; shorter ones are no slice */
 #define BLOCKED_LEAST 1000000u
@@ -803,8 +806,13 @@ static void drain(pki_session *s)
     bool mine = collector && collector == (uint32_t)syscall(SYS_gettid);
     if (!s->history || (collector && !mine))
         return;
-    for (unsigned i = 0; i < x.count; i++)
+    bool waited = false;
+    for (unsigned i = 0; i < x.count; i++) {
         read_state(s, &x.threads[i]);
+        waited |= !x.threads[i].ring.page || x.threads[i].off_count;
+    }
+    if (waited && pki_load(&s->fullest))
+        pki_collect_within(WITHIN_NS);
     look_at_collector(s); /* behind them: it knows of each stop that they have come back from */
     for (unsigned i = 0; i < x.count; i++)
         tell_state(s, &x.threads[i]);

@@ -307,11 +307,11 @@ static uint64_t usual_ns(const pki_session *s)
 {
     const pki_config *c = &s->config;
     uint64_t found = pki_load(&s->fullest);
-    bool watched = s->history || s->thinning || s->writing;
+    bool watched = s->thinning || s->writing;
     if (found && (watched || pki_load(&s->growing) || found > c->ring_records / LITTLE))
         return LONGEST_ROUND_NS;
     bool told = watched || c->windows[0] || c->metrics[0] || c->goodput[0];
-    return told ? IDLE_ROUND_NS : QUIET_ROUND_NS;
+    return told || (found && s->history) ? IDLE_ROUND_NS : QUIET_ROUND_NS;
 }
 
 /* Who chooses captures says what is to be asked for. */
