@@ -1,9 +1,11 @@
 /* lib/attach/repeats.c - which symbol comes once a step */
 #include "repeats.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "attach/symbol_set.h"
+#include "attach/values.h"
 
 enum {
     KEPT = 16384,    /* symbols that are looked through */
@@ -28,20 +30,18 @@ enum {
  * they do so apart, there is no loop. */
 #define LEAST_PREDICTED 0.6
 #define LEAST_ALIKE 50    /* percent of turns */
+#define UNLIKE 10         /* and so much does not count */
 #define LEAST_COVERED 0.5 /* of the symbols */
 #define CONSTANT 0.9
 #define SURELY_REGULAR 0.97
-#define LEAST_USUAL 0.75 /* of a loop's turns: with the commonest content */
+#define LEAST_USUAL 0.75   /* of a loop's turns: with the commonest content */
+#define LEAST_LASTING 0.05 /* of the time of the run */
 #define BY_CHANCE 0.7
 #define LONG INT64_C(10000000000) /* ns */
 #define LEAST_TIME 20000          /* of a step, ns: what polls turns faster */
 
-typedef struct symbol_set {
-    uint64_t word[4];
-} symbol_set;
-
 typedef struct known_symbol {
-    uint64_t site;
+    uint64_t site, with; /* with: 0: the whole symbol, whoever it is with */
     uint32_t region;
     uint32_t number; /* + 1; 0: free */
 } known_symbol;
@@ -52,6 +52,7 @@ typedef struct anchor {
     uint32_t symbol;
     uint32_t after; /* + 1; 0: any */
     bool of_run;
+    bool parts; /* symbols are told apart by whom they are with */
     symbol_set body;
     uint32_t turns, at; /* its turns' positions: looks.positions[at...] */
 } anchor;
@@ -64,7 +65,10 @@ typedef struct content {
 
 /* What one look needs, allocated with the rest. */
 typedef struct looks {
+    uint8_t view[KEPT]; /* the symbols as this look sees them */
+    bool parts;
     uint16_t follows[OTHER + 1][OTHER + 1];
+    uint8_t pairs[OTHER + 1][OTHER + 1];
     uint16_t gap[KEPT];   /* contents[gap[i]]: what is between symbol i and the same one before */
     uint16_t order[KEPT]; /* positions by symbol */
     uint32_t start[OTHER + 2];
@@ -73,7 +77,7 @@ typedef struct looks {
     uint32_t least_turns;
     anchor anchors[ANCHORS];
     uint32_t anchor_count;
-    uint16_t positions[POSITIONS];
+    uint16_t positions[POSITIONS + KEPT]; /* the last ones: of the loop before */
     uint32_t position_count;
     symbol_set inside[MANY]; /* what is in a turn */
     double sorted[KEPT];
@@ -89,6 +93,10 @@ struct pki_repeats {
     uint32_t symbol_count;
     uint32_t regions[OTHER + 1];
     uint64_t sites[OTHER + 1];
+    uint8_t whole[OTHER + 1];  /* what it is a part of, or itself */
+    uint32_t parts[OTHER + 1]; /* how many it has */
+    uint32_t nth[OTHER + 1];   /* which part it is, from 1; 0: it is none */
+    bool any_parts;            /* of some symbol several */
     bool known, candidate_known;
     anchor loop, candidate;
     bool outside;           /* since the loop's anchor came last */
@@ -98,63 +106,47 @@ struct pki_repeats {
     looks look;
 };
 
-/* ---- sets ---- */
-
-static void set_add(symbol_set *set, uint32_t number)
-{
-    set->word[number / 64] |= UINT64_C(1) << number % 64;
-}
-
-static bool set_has(const symbol_set *set, uint32_t number)
-{
-    return set->word[number / 64] >> number % 64 & 1;
-}
-
-static bool set_within(const symbol_set *inner, const symbol_set *outer)
-{
-    uint64_t rest = 0;
-    for (int i = 0; i < 4; i++)
-        rest |= inner->word[i] & ~outer->word[i];
-    return !rest;
-}
-
-static void set_join(symbol_set *to, const symbol_set *more)
-{
-    for (int i = 0; i < 4; i++)
-        to->word[i] |= more->word[i];
-}
-
-static int set_size(const symbol_set *set)
-{
-    int size = 0;
-    for (int i = 0; i < 4; i++)
-        size += __builtin_popcountll(set->word[i]);
-    return size;
-}
-
-static bool set_equal(const symbol_set *a, const symbol_set *b)
-{
-    return !memcmp(a, b, sizeof *a);
-}
-
 /* ---- symbols ---- */
 
-static uint32_t symbol_number(pki_repeats *r, uint32_t region, uint64_t site)
+static known_symbol *symbol_place(pki_repeats *r, uint32_t region, uint64_t site, uint64_t with)
 {
-    uint64_t hash = (site ^ region * UINT64_C(0xC2B2AE3D27D4EB4F)) * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t hash = (site ^ region * UINT64_C(0xC2B2AE3D27D4EB4F)) + with;
+    hash *= UINT64_C(0x9E3779B97F4A7C15);
     for (uint32_t place = (uint32_t)(hash >> 54) % PLACES;; place = (place + 1) % PLACES) {
         known_symbol *s = &r->symbols[place];
-        if (s->number && s->region == region && s->site == site)
-            return s->number - 1;
-        if (s->number)
-            continue;
-        if (r->symbol_count >= OTHER)
-            return OTHER;
-        *s = (known_symbol){.site = site, .region = region, .number = ++r->symbol_count};
-        r->regions[s->number - 1] = region;
-        r->sites[s->number - 1] = site;
-        return s->number - 1;
+        if (!s->number || (s->region == region && s->site == site && s->with == with))
+            return s;
     }
+}
+
+/* Of a symbol that has a part too many, or one for which there is no number, the whole. */
+static uint32_t symbol_number(pki_repeats *r, uint32_t region, uint64_t site, uint64_t with)
+{
+    known_symbol *s = symbol_place(r, region, site, with);
+    if (s->number)
+        return s->number - 1;
+    uint32_t whole = with ? symbol_number(r, region, site, 0) : OTHER;
+    bool full = r->symbol_count >= (with ? OTHER - OTHER / 4 : OTHER);
+    if (full || (with && r->parts[whole] >= PKI_REPEATS_PARTS)) {
+        r->parts[whole] = PKI_REPEATS_PARTS + 1;
+        return whole;
+    }
+    s = symbol_place(r, region, site, with);
+    *s =
+        (known_symbol){.site = site, .with = with, .region = region, .number = r->symbol_count + 1};
+    r->regions[r->symbol_count] = region;
+    r->sites[r->symbol_count] = site;
+    r->whole[r->symbol_count] = (uint8_t)(with ? whole : r->symbol_count);
+    r->nth[r->symbol_count] = with ? ++r->parts[whole] : 0;
+    r->any_parts |= with && r->parts[whole] > 1;
+    return r->symbol_count++;
+}
+
+/* As an anchor that tells parts apart sees it, or one that does not. */
+static uint8_t seen_as(const pki_repeats *r, uint8_t symbol, bool parts)
+{
+    uint8_t whole = r->whole[symbol];
+    return parts && r->parts[whole] <= PKI_REPEATS_PARTS ? symbol : whole;
 }
 
 /* ---- gaps: what comes between a symbol and the same one before ---- */
@@ -193,7 +185,7 @@ static void find_gaps(pki_repeats *r, uint32_t n)
     memset(l->contents, 0, sizeof l->contents);
     l->content_count = 0;
     for (uint32_t i = 0; i < n; i++) {
-        uint8_t symbol = r->kept[i];
+        uint8_t symbol = l->view[i];
         const uint8_t *before = memchr(recent, symbol, recent_count);
         size_t depth = before ? (size_t)(before - recent) : recent_count;
         l->gap[i] = before && depth <= FAR ? content_of(l, symbol, recent, depth) : CONTENTS;
@@ -209,24 +201,30 @@ static void order_by_symbol(pki_repeats *r, uint32_t n)
     uint32_t next[OTHER + 1];
     memset(l->start, 0, sizeof l->start);
     for (uint32_t i = 0; i < n; i++)
-        l->start[r->kept[i] + 1]++;
+        l->start[l->view[i] + 1]++;
     for (uint32_t s = 0; s <= OTHER; s++)
         l->start[s + 1] += l->start[s];
     memcpy(next, l->start, sizeof next);
     for (uint32_t i = 0; i < n; i++)
-        l->order[next[r->kept[i]]++] = (uint16_t)i;
+        l->order[next[l->view[i]]++] = (uint16_t)i;
 }
 
-static double predicted(pki_repeats *r, uint32_t n)
+/* From the last symbol, or from the last two: in "aabbcc" one says little. */
+static double predicted(pki_repeats *r, uint32_t n, bool by_two)
 {
     looks *l = &r->look;
-    uint32_t sum = 0, different = 0;
+    uint32_t sum = 0, different = 0, pairs = 0;
     memset(l->follows, 0, sizeof l->follows);
-    for (uint32_t i = 1; i < n; i++)
-        l->follows[r->kept[i - 1]][r->kept[i]]++;
+    memset(l->pairs, 0, sizeof l->pairs);
+    for (uint32_t i = 2; i < n; i++) {
+        uint8_t last = l->view[i - 1], *both = &l->pairs[l->view[i - 2]][last];
+        if (!*both)
+            *both = (uint8_t)(pairs < OTHER ? ++pairs : OTHER);
+        l->follows[by_two ? *both : last][l->view[i]]++;
+    }
     for (uint32_t a = 0; a <= OTHER; a++) {
         uint32_t most = 0;
-        for (uint32_t b = 0; b <= OTHER && l->start[a + 1] > l->start[a]; b++)
+        for (uint32_t b = 0; b <= OTHER && (by_two || l->start[a + 1] > l->start[a]); b++)
             most = l->follows[a][b] > most ? l->follows[a][b] : most;
         sum += most - (most > 0);
         different += most > 0;
@@ -243,7 +241,7 @@ static bool outside_body(const looks *l, uint32_t gap, const anchor *a)
 
 static bool comes_after(const pki_repeats *r, uint32_t at, const anchor *a)
 {
-    return !a->after || (at > 0 && r->kept[at - 1] + 1u == a->after);
+    return !a->after || (at > 0 && r->look.view[at - 1] + 1u == a->after);
 }
 
 static void add_anchor(pki_repeats *r, anchor a)
@@ -251,6 +249,7 @@ static void add_anchor(pki_repeats *r, anchor a)
     looks *l = &r->look;
     if (l->anchor_count == ANCHORS)
         return;
+    a.parts = l->parts;
     a.at = l->position_count;
     a.turns = 0;
     for (uint32_t i = l->start[a.symbol]; i < l->start[a.symbol + 1]; i++)
@@ -307,31 +306,6 @@ static void most_turns_first(anchor *all, uint32_t count)
 
 /* ---- loops in loops ---- */
 
-/* The middle one, by Hoare's selection (Algorithm 65, CACM 4, 1961, 321): qsort may allocate, and
- * we are on the program's thread. */
-static double median(double *values, uint32_t count)
-{
-    int64_t low = 0, high = (int64_t)count - 1, middle = count / 2;
-    while (low < high) {
-        double pivot = values[middle];
-        int64_t i = low, j = high;
-        while (i <= j) {
-            while (values[i] < pivot)
-                i++;
-            while (pivot < values[j])
-                j--;
-            if (i <= j) {
-                double swapped = values[i];
-                values[i++] = values[j];
-                values[j--] = swapped;
-            }
-        }
-        low = j < middle ? i : low;
-        high = middle < i ? j : high;
-    }
-    return count ? values[middle] : 0;
-}
-
 /* Turns of the inner anchor in each turn of the outer one; to sorted. */
 static uint32_t count_inner(looks *l, const anchor *inner, const anchor *outer)
 {
@@ -359,7 +333,7 @@ static double regularity(pki_repeats *r, const anchor *a)
     memset(l->in_turn, 0, sizeof l->in_turn);
     for (uint32_t t = 0; t < turns; t++)
         for (uint32_t i = turn[t]; i < turn[t + 1]; i++)
-            l->in_turn[r->kept[i]][t]++;
+            l->in_turn[l->view[i]][t]++;
     for (uint32_t s = 0; s <= OTHER; s++) {
         uint32_t number[64] = {0}, most = 0, times = 0;
         for (uint32_t t = 0; t < turns && l->start[s + 1] > l->start[s]; t++) {
@@ -462,7 +436,7 @@ static uint32_t find_inside(pki_repeats *r, const anchor *a)
     for (uint32_t t = 0; t + 1 < a->turns; t++) {
         l->inside[t] = (symbol_set){{0}};
         for (uint32_t i = turn[t]; i < turn[t + 1]; i++)
-            set_add(&l->inside[t], r->kept[i]);
+            set_add(&l->inside[t], l->view[i]);
     }
     return a->turns - 1;
 }
@@ -539,9 +513,9 @@ static bool replaces(pki_repeats *r, const anchor *inner, const anchor *outer, b
     return hits && less * 2 >= hits;
 }
 
-/* What a turn of the inner loop takes, the middle one: of those in which the outer one's anchor
- * comes (with), or of the others. */
-static double usual_time(pki_repeats *r, const anchor *inner, const anchor *outer, bool with)
+/* What turns of the inner loop take, to sorted: those in which the outer one's anchor comes (with),
+ * or the others. */
+static uint32_t times_of(pki_repeats *r, const anchor *inner, const anchor *outer, bool with)
 {
     looks *l = &r->look;
     const uint16_t *in = l->positions + inner->at, *out = l->positions + outer->at;
@@ -552,28 +526,21 @@ static double usual_time(pki_repeats *r, const anchor *inner, const anchor *oute
         if ((o < outer->turns && out[o] <= in[t + 1]) == with)
             l->sorted[count++] = (double)(r->when[in[t + 1]] - r->when[in[t]]);
     }
-    return median(l->sorted, count);
+    return count;
 }
 
 /* Of an outer turn's time, the share that its inner turns do not take if all take what is usual. By
- * medians of both, since what disturbs the machine makes any turn longer. */
+ * middle ones and by means, of which the lower: what disturbs the machine makes any turn longer,
+ * and where it always does most are waits. */
 static double beside_inner(pki_repeats *r, const anchor *inner, const anchor *outer, double turns)
 {
-    double usual = usual_time(r, inner, outer, false), last = usual_time(r, inner, outer, true);
-    double all = usual * (turns - 1) + last;
-    return all > 0 && last > usual ? (last - usual) / all : 0;
-}
-
-/* Standard deviation over mean. */
-static double variation(const double *values, uint32_t count)
-{
-    double sum = 0, squares = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        sum += values[i];
-        squares += values[i] * values[i];
-    }
-    double mean = sum / count, variance = squares / count - mean * mean;
-    return mean > 0 && variance > 0 ? sqrt(variance) / mean : 0;
+    double *times = r->look.sorted, middle, usual;
+    uint32_t count = times_of(r, inner, outer, false);
+    usual = mean(times, count);
+    middle = median(times, count);
+    count = times_of(r, inner, outer, true);
+    double by_means = share_beside(usual, mean(times, count), turns);
+    return fmin(by_means, share_beside(middle, median(times, count), turns));
 }
 
 /* Has each of so many turns on end a content of its own, and the same in each row of them? Then
@@ -679,6 +646,12 @@ static double usual_turn(pki_repeats *r, const anchor *a)
     return median(l->sorted, a->turns - 1);
 }
 
+static bool turn_as_often(const anchor *a, const anchor *b)
+{
+    uint32_t slack = b->turns / 50 + 1;
+    return a->turns + slack >= b->turns && b->turns + slack >= a->turns;
+}
+
 /* From the inside to the outside: the last that is a loop of its own. */
 static bool choose(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *told)
 {
@@ -709,15 +682,49 @@ static bool choose(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *tol
     return inner && usual_turn(r, inner) >= LEAST_TIME;
 }
 
-static bool find(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *told)
+static bool view(pki_repeats *r, uint32_t n, bool parts)
 {
+    r->look.parts = parts;
     r->look.least_turns = LEAST_TURNS;
+    for (uint32_t i = 0; i < n; i++)
+        r->look.view[i] = seen_as(r, r->kept[i], parts);
     order_by_symbol(r, n);
-    if (predicted(r, n) < LEAST_PREDICTED)
+    bool regular = parts && predicted(r, n, true) >= LEAST_PREDICTED;
+    if (predicted(r, n, false) < LEAST_PREDICTED && !regular)
         return false;
     find_gaps(r, n);
+    return true;
+}
+
+static bool find_in_view(pki_repeats *r, uint32_t n, bool parts, anchor *to, pki_repeats_loop *told)
+{
+    if (!view(r, n, parts))
+        return false;
     find_anchors(r);
     return choose(r, n, to, told);
+}
+
+/* One function may have all messages of a program, with all neighbours; then its turns are told
+ * apart by whom they are with. Where that shows nothing more, it is not told. */
+static bool find(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *told)
+{
+    anchor in_parts;
+    pki_repeats_loop told_parts;
+    bool any = find_in_view(r, n, false, to, told);
+    if (!r->any_parts || !find_in_view(r, n, true, &in_parts, &told_parts))
+        ;
+    else if (!any || (!turn_as_often(to, &in_parts) && told_parts.alike + UNLIKE >= told->alike)) {
+        *to = in_parts;
+        *told = told_parts;
+        return true;
+    }
+    if (any && r->any_parts) { /* as it was seen before */
+        view(r, n, false);
+        r->look.anchor_count = r->look.position_count = 0;
+        add_anchor(r, *to);
+        *to = r->look.anchors[0];
+    }
+    return any;
 }
 
 /* ---- the number of a turn, the same on all ranks ---- */
@@ -766,7 +773,16 @@ static uint32_t turns_before_all(const pki_repeats *r, const uint16_t *turn, uin
 
 static pki_repeats_symbol symbol_of(const pki_repeats *r, uint32_t number)
 {
-    return (pki_repeats_symbol){r->regions[number], r->sites[number]};
+    uint32_t nth = r->parts[r->whole[number]] > 1 ? r->nth[number] : 0;
+    return (pki_repeats_symbol){r->regions[number], r->sites[number], nth};
+}
+
+static bool has_all_parts(const pki_repeats *r, const symbol_set *body, uint32_t whole)
+{
+    bool all = r->parts[whole] <= PKI_REPEATS_PARTS;
+    for (uint32_t s = 0; s < r->symbol_count && all; s++)
+        all = r->whole[s] != whole || !r->nth[s] || set_has(body, s);
+    return all;
 }
 
 static void describe(pki_repeats *r)
@@ -780,35 +796,59 @@ static void describe(pki_repeats *r)
     if (a->after)
         b.before = symbol_of(r, a->after - 1);
     for (uint32_t s = 0; s < r->symbol_count; s++) {
-        b.only &= s == a->symbol || r->regions[s] != r->regions[a->symbol];
-        if (!set_has(&a->body, s))
+        bool other = r->whole[s] != r->whole[a->symbol] || r->nth[a->symbol];
+        b.only &= s == a->symbol || !other || r->regions[s] != r->regions[a->symbol];
+        bool all = r->nth[s] && has_all_parts(r, &a->body, r->whole[s]);
+        if (!set_has(&a->body, s) || (all && r->nth[s] > 1)) /* the whole at its first part */
             continue;
         b.whole &= b.body_count < PKI_REPEATS_BODY;
         if (b.whole)
-            b.body[b.body_count++] = symbol_of(r, s);
+            b.body[b.body_count++] = symbol_of(r, all ? r->whole[s] : s);
     }
     r->told.begin = b;
 }
 
 /* ---- turns ---- */
 
-static bool turns_at(pki_repeats *r, uint32_t symbol)
+/* Does a turn begin with it? before: the symbol before + 1, or 0; outside: since the anchor came
+ * last. */
+static bool begins_turn(const anchor *a, uint32_t symbol, uint32_t before, bool *outside)
 {
-    uint32_t before = r->last;
-    r->idle++;
-    r->last = symbol + 1;
-    if (symbol != r->loop.symbol || (r->loop.after && before != r->loop.after)) {
-        r->outside |= !set_has(&r->loop.body, symbol);
+    if (symbol != a->symbol || (a->after && before != a->after)) {
+        *outside |= !set_has(&a->body, symbol);
         return false;
     }
-    bool turn = !r->loop.of_run || r->outside;
-    r->outside = false;
-    if (turn && r->told.turns++) {
+    bool turn = !a->of_run || *outside;
+    *outside = false;
+    return turn;
+}
+
+static bool turns_at(pki_repeats *r, uint8_t symbol)
+{
+    uint8_t seen = seen_as(r, symbol, r->loop.parts);
+    bool turn = begins_turn(&r->loop, seen, r->last, &r->outside);
+    r->idle++;
+    r->last = seen + 1u;
+    if (turn && r->told.turns++)
         r->longest = r->idle > r->longest ? r->idle : r->longest;
-    }
     if (turn)
         r->idle = 0;
     return turn && r->told.turns > 1;
+}
+
+/* Finds the turns of a loop that was found before, in what is kept now. */
+static void turn_again(pki_repeats *r, uint32_t n, anchor *a)
+{
+    bool outside = true;
+    uint32_t before = 0;
+    a->at = POSITIONS;
+    a->turns = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t seen = seen_as(r, r->kept[i], a->parts);
+        if (begins_turn(a, seen, before, &outside))
+            r->look.positions[a->at + a->turns++] = (uint16_t)i;
+        before = seen + 1u;
+    }
 }
 
 /* The loop is known: what is kept of the symbols says how often it has turned. */
@@ -836,17 +876,13 @@ static void know(pki_repeats *r, uint32_t n, const anchor *loop, const pki_repea
 
 /* Does that loop turn as often as the one that is found, and in turn with it? more: turns that it
  * has and the found one has not. */
-static bool is_the_same(pki_repeats *r, anchor before, const anchor *found, uint32_t *more)
+static bool is_the_same(pki_repeats *r, uint32_t n, anchor before, const anchor *found,
+                        uint32_t *more)
 {
     looks *l = &r->look;
-    l->anchor_count = ANCHORS - 1;
-    add_anchor(r, before);
-    before = l->anchors[ANCHORS - 1];
-    uint32_t slack = found->turns / 50 + 1;
+    turn_again(r, n, &before);
     *more = before.turns > found->turns ? before.turns - found->turns : 0;
-    return l->anchor_count == ANCHORS && before.turns + slack >= found->turns &&
-           found->turns + slack >= before.turns &&
-           median(l->sorted, count_inner(l, &before, found)) == 1;
+    return turn_as_often(&before, found) && median(l->sorted, count_inner(l, &before, found)) == 1;
 }
 
 /* The same loop has a better anchor: one that comes in each step, and only there. */
@@ -875,6 +911,13 @@ static bool another_emerges(pki_repeats *r, uint32_t n, const anchor *found)
     return choose(r, n, &outer, &told) && outer.turns * 2 <= turns;
 }
 
+/* At the end: would its turns, each as long as the middle one, be much of the run? What comes on
+ * end while a program begins (lines of its input, of which each rank is told) is not its loop. */
+static bool lasts(pki_repeats *r, const anchor *found, int64_t over)
+{
+    return usual_turn(r, found) * found->turns >= LEAST_LASTING * (double)(over - r->when[0]);
+}
+
 /* One look is not believed, two that agree are; and of few symbols only where they took long: the
  * inner loops are seen first. */
 static void look(pki_repeats *r)
@@ -884,13 +927,13 @@ static void look(pki_repeats *r)
     pki_repeats_loop told;
     bool any = find(r, n, &found, &told);
     uint32_t more = 0;
-    bool again = any && r->candidate_known && is_the_same(r, r->candidate, &found, &more);
+    bool again = any && r->candidate_known && is_the_same(r, n, r->candidate, &found, &more);
     bool sure = n >= SURE || r->when[n - 1] - r->when[0] > LONG;
     r->candidate_known = any;
     r->candidate = any ? found : r->candidate;
     if (!again || !sure)
         return;
-    bool same = r->known && is_the_same(r, r->loop, &found, &more);
+    bool same = r->known && is_the_same(r, n, r->loop, &found, &more);
     if (same && more > 1)
         correct(r, &found, more);
     if (!same && !another_emerges(r, n, &found))
@@ -904,15 +947,16 @@ static void forget(pki_repeats *r)
     r->next_look = FIRST_LOOK;
 }
 
-bool pki_repeats_feed(pki_repeats *r, uint32_t region, uint64_t site, int64_t ns, uint32_t met)
+bool pki_repeats_feed(pki_repeats *r, uint32_t region, uint64_t site, uint64_t with, int64_t ns,
+                      uint32_t met)
 {
-    uint32_t number = symbol_number(r, region, site);
+    uint32_t number = symbol_number(r, region, site, with);
     bool turn = false;
     r->kept[r->fed % KEPT] = (uint8_t)number;
     r->met[r->fed % KEPT] = met;
     r->when[r->fed++ % KEPT] = ns;
     if (r->known)
-        turn = turns_at(r, number);
+        turn = turns_at(r, (uint8_t)number);
     if (r->known && r->idle > 8 * r->longest + FIRST_LOOK)
         forget(r); /* that loop is over; there may be another */
     if (r->fed == r->next_look) {
@@ -927,8 +971,10 @@ bool pki_repeats_feed(pki_repeats *r, uint32_t region, uint64_t site, int64_t ns
 pki_repeats *pki_repeats_new(void)
 {
     pki_repeats *r = calloc(1, sizeof *r);
-    if (r)
+    if (r) {
         r->next_look = FIRST_LOOK;
+        r->whole[OTHER] = OTHER;
+    }
     return r;
 }
 
@@ -937,12 +983,13 @@ void pki_repeats_free(pki_repeats *r)
     free(r);
 }
 
-pki_repeats_loop pki_repeats_told(pki_repeats *r, bool over)
+pki_repeats_loop pki_repeats_told(pki_repeats *r, int64_t over)
 {
     uint32_t n = over && r->fed < KEPT ? (uint32_t)r->fed : 0;
     anchor found;
     pki_repeats_loop told;
-    if (!r->known && n >= FIRST_LOOK && !r->told.number && find(r, n, &found, &told))
+    if (!r->known && n >= FIRST_LOOK && !r->told.number && find(r, n, &found, &told) &&
+        lasts(r, &found, over))
         know(r, n, &found, &told);
     if (over && r->told.number)
         describe(r);

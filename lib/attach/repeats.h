@@ -31,9 +31,13 @@ typedef struct pki_repeats pki_repeats;
  * the first one behind something outside of the body. */
 #define PKI_REPEATS_BODY 16
 
+/* With so many a place has messages: where it has them with more they are not told apart. */
+#define PKI_REPEATS_PARTS 16
+
 typedef struct pki_repeats_symbol {
     uint32_t region;
     uint64_t site;
+    uint32_t nth; /* of those with whom it has messages, from 1; 0: all */
 } pki_repeats_symbol;
 
 typedef struct pki_repeats_begin {
@@ -64,11 +68,12 @@ typedef struct pki_repeats_loop {
 pki_repeats *pki_repeats_new(void);
 void pki_repeats_free(pki_repeats *r);
 
-/* Something begins: its region, where it was called from (0: not known), when, and how many
- * collectives of all ranks have begun before it, by which ranks number turns alike. True: a turn of
- * the loop ends here, before it. */
-bool pki_repeats_feed(pki_repeats *r, uint32_t region, uint64_t site, int64_t ns, uint32_t met);
+/* Something begins: its region, where it was called from (0: not known), a message's peer and tag
+ * (0: none), when, and how many collectives of all ranks have begun before it, by which ranks
+ * number turns alike. True: a turn of the loop ends here, before it. */
+bool pki_repeats_feed(pki_repeats *r, uint32_t region, uint64_t site, uint64_t with, int64_t ns,
+                      uint32_t met);
 
-/* The loop that is known, or was the last. over: at the end; where there were too few symbols to be
- * sure while they came: what they look like then, all of it before. */
-pki_repeats_loop pki_repeats_told(pki_repeats *r, bool over);
+/* The loop that is known, or was the last. over: 0, or when the end is; where there were too few
+ * symbols to be sure while they came: what they look like then, all of it before. */
+pki_repeats_loop pki_repeats_told(pki_repeats *r, int64_t over);

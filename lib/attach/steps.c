@@ -3,12 +3,13 @@
  *
  * `pk run --step WISH` is "none", or
  *
- *     NAME[@WHERE][ after NAME[@WHERE]][ among NAME[@WHERE]; ...][/N]
+ *     NAME[@WHERE[#K]][ after NAME[@WHERE[#K]]][ among NAME[@WHERE[#K]]; ...][/N]
  *
  * a step begins with each NAME; with those right after another one; with the first of several in a
  * row of these; with each Nth of them. WHERE is a communicator, by its name in the report or its
- * size, or a place in the program as the report has it: "solve+0x1f". What was found is told in
- * these words. A region of exactly that name is it, whatever stands in it.
+ * size, or a place in the program as the report has it: "solve+0x1f"; of the messages there those
+ * with the Kth peer and tag that it has had. What was found is told in these words. A region of
+ * exactly that name is it, whatever stands in it.
  */
 #include "attach/attach.h"
 
@@ -53,6 +54,7 @@ enum {
 
 typedef struct part {
     const char *name, *where; /* where NULL: anywhere */
+    unsigned long nth;        /* 0: with anybody */
 } part;
 
 static struct {
@@ -61,24 +63,37 @@ static struct {
     unsigned body_count;
     bool of_run;
     unsigned long every, seen;
-    bool outside, was_before;
+    bool outside, was_before, any_nth;
 } wish;
 
-static struct {
-    uint64_t site;
-    uint32_t region;
-    uint8_t is; /* 0: free */
+static struct symbol {
+    uint64_t site, with;
+    uint32_t region, parts; /* parts: how many others differ from it in with alone */
+    uint8_t is;             /* 0: free */
 } symbols[PLACES];
 static uint32_t symbol_count;
+
+/* A number behind the last such sign, which goes; 0: there is none. */
+static unsigned long cut_number(char *text, char sign)
+{
+    char *at = strrchr(text, sign), *end = NULL;
+    unsigned long n = at && at[1] >= '0' && at[1] <= '9' ? strtoul(at + 1, &end, 10) : 0;
+    if (!n || *end)
+        return 0;
+    *at = '\0';
+    return n;
+}
 
 static part part_of(char *text)
 {
     char *at = strrchr(text, '@');
+    unsigned long nth = at ? cut_number(at, '#') : 0;
     if (at && at > text && at[1])
         *at = '\0';
     else
         at = NULL;
-    return (part){text, at ? at + 1 : NULL};
+    wish.any_nth |= nth;
+    return (part){text, at ? at + 1 : NULL, nth};
 }
 
 /* Cuts the text there, and answers what stands behind; NULL: it is not in it. */
@@ -90,21 +105,12 @@ static char *cut(char *text, const char *word)
     return at ? at + strlen(word) : NULL;
 }
 
-static void read_every(char *text)
-{
-    char *slash = strrchr(text, '/'), *end = NULL;
-    unsigned long every =
-        slash && slash[1] >= '0' && slash[1] <= '9' ? strtoul(slash + 1, &end, 10) : 0;
-    wish.every = every && !*end ? every : 1;
-    if (every && !*end)
-        *slash = '\0';
-}
-
 static void read_wish(const char *text)
 {
     snprintf(wish.whole, sizeof wish.whole, "%s", text);
     snprintf(wish.text, sizeof wish.text, "%s", text);
-    read_every(wish.text);
+    unsigned long every = cut_number(wish.text, '/');
+    wish.every = every ? every : 1;
     char *among = cut(wish.text, " among "), *before = cut(wish.text, " after ");
     wish.begins = part_of(wish.text);
     if (before)
@@ -123,44 +129,59 @@ static bool is_place(const char *where)
     return where && strstr(where, "+0x");
 }
 
-static bool is_part(const part *p, const char *name, const char *place)
+static bool is_part(const part *p, const char *name, const char *place, uint32_t nth)
 {
-    return p->name && strcmp(p->name, name) == 0 && (!p->where || strcmp(p->where, place) == 0);
+    return p->name && strcmp(p->name, name) == 0 && (!p->nth || p->nth == nth) &&
+           (!p->where || strcmp(p->where, place) == 0);
 }
 
-static uint8_t look_at(const char *name, const void *site)
+static uint8_t look_at(const char *name, const void *site, uint32_t nth)
 {
     char place[500];
     uint8_t is = SEEN;
     pki_attach_place(site, place, sizeof place);
-    if (strcmp(name, wish.whole) == 0 || is_part(&wish.begins, name, place))
+    if (strcmp(name, wish.whole) == 0 || is_part(&wish.begins, name, place, nth))
         is |= BEGINS;
     else if (wish.begins.where && !is_place(wish.begins.where) &&
              strcmp(wish.begins.name, name) == 0)
         is |= ELSEWHERE;
-    if (is_part(&wish.before, name, place))
+    if (is_part(&wish.before, name, place, nth))
         is |= BEFORE;
     for (unsigned i = 0; i < wish.body_count; i++)
-        if (is_part(&wish.body[i], name, place))
+        if (is_part(&wish.body[i], name, place, nth))
             is |= BODY;
     return is;
 }
 
+static struct symbol *symbol_of(uint32_t region, uint64_t site, uint64_t with)
+{
+    uint64_t hash = (site ^ region * UINT64_C(0xC2B2AE3D27D4EB4F)) + with;
+    uint32_t i = (uint32_t)(hash * UINT64_C(0x9E3779B97F4A7C15) >> 40) % PLACES;
+    while (symbols[i].is &&
+           (symbols[i].site != site || symbols[i].region != region || symbols[i].with != with))
+        i = (i + 1) % PLACES;
+    return &symbols[i];
+}
+
 /* It is looked at once; those beyond the table's room each time. */
-static uint8_t symbol_is(const pk_region *region, const void *site)
+static uint8_t symbol_is(const pk_region *region, const void *site, uint64_t with)
 {
     uint64_t at = (uint64_t)(uintptr_t)site;
-    uint64_t hash = (at ^ region->id * UINT64_C(0xC2B2AE3D27D4EB4F)) * UINT64_C(0x9E3779B97F4A7C15);
-    uint32_t i = (uint32_t)(hash >> 40) % PLACES;
-    while (symbols[i].is && (symbols[i].site != at || symbols[i].region != region->id))
-        i = (i + 1) % PLACES;
-    if (symbols[i].is)
-        return symbols[i].is;
-    uint8_t is = region->name ? look_at(region->name, site) : SEEN;
+    struct symbol *s = symbol_of(region->id, at, with), *whole;
+    uint32_t nth = 0;
+    if (s->is)
+        return s->is;
+    if (with) {
+        uint8_t is = symbol_is(region, site, 0);
+        whole = symbol_of(region->id, at, 0);
+        if (!whole->is || whole->parts == PKI_REPEATS_PARTS)
+            return is;
+        nth = ++whole->parts;
+        s = symbol_of(region->id, at, with);
+    }
+    uint8_t is = region->name ? look_at(region->name, site, nth) : SEEN;
     if (symbol_count < PLACES - 1 && region->id) {
-        symbols[i].site = at;
-        symbols[i].region = region->id;
-        symbols[i].is = is;
+        *s = (struct symbol){.site = at, .with = with, .region = region->id, .is = is};
         symbol_count++;
     }
     return is;
@@ -221,13 +242,20 @@ static const char *comm_of_steps(void)
 
 /* ---- a step ---- */
 
+static int64_t now(void)
+{
+    struct timespec t = {0, 0};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 /* The first step of a loop begins where the loop is seen; it has the number that it has on other
  * ranks. Answers the region of which it is not clear which calls begin steps; 0: there is none. */
 static uint32_t step(void)
 {
     pki_repeats_loop known = {.number = 1};
     if (repeats)
-        known = pki_repeats_told(repeats, false);
+        known = pki_repeats_told(repeats, 0);
     if (known.number == loop) {
         pk_step(0);
     } else {
@@ -236,24 +264,22 @@ static uint32_t step(void)
         pk_step_begin();
     }
     loop = known.number;
-    return known.begin.only || known.begin.of_run || known.begin.after ? 0 : known.region;
+    const pki_repeats_begin *b = &known.begin;
+    return b->only || b->of_run || b->after || b->symbol.nth ? 0 : known.region;
 }
 
-static void heard_by_hand(const pk_region *region, const void *site)
+static void heard_by_hand(const pk_region *region, const void *site, uint64_t with)
 {
-    uint8_t is = symbol_is(region, site);
+    uint8_t is = symbol_is(region, site, wish.any_nth ? with : 0);
     pk_attach_asks_ = (is & ELSEWHERE) != 0;
     if (!pk_attach_asks_ && begins_by_hand(is))
         step();
 }
 
-static void heard_to_find(const pk_region *region, const void *site)
+static void heard_to_find(const pk_region *region, const void *site, uint64_t with)
 {
     static uint32_t begins; /* the region whose communicator is asked for; 0: none */
-    struct timespec now = {0, 0};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    bool turn = pki_repeats_feed(repeats, region->id, (uint64_t)(uintptr_t)site,
-                                 (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
+    bool turn = pki_repeats_feed(repeats, region->id, (uint64_t)(uintptr_t)site, with, now(),
                                  __atomic_load_n(&pk_attach_met_, __ATOMIC_RELAXED));
     if (turn)
         begins = step();
@@ -261,28 +287,34 @@ static void heard_to_find(const pk_region *region, const void *site)
     asked_of_step = turn;
 }
 
-static void heard(const pk_region *region, const void *site)
+static void heard_with(const pk_region *region, const void *site, uint64_t with)
 {
     if (!is_main || !PK_ON_) /* a child of fork is off */
         return;
     is_main = false; /* a handler may come by */
     if (repeats)
-        heard_to_find(region, site);
+        heard_to_find(region, site, with);
     else
-        heard_by_hand(region, site);
+        heard_by_hand(region, site, with);
     is_main = true;
 }
 
-/* libpk_mpi calls it at each function of MPI; *region is kept for it. */
-PK_API void pk_attach_event_(pk_region **region, const char *name, const void *site);
+static void heard(const pk_region *region, const void *site)
+{
+    heard_with(region, site, 0);
+}
 
-void pk_attach_event_(pk_region **region, const char *name, const void *site)
+/* libpk_mpi calls it at each function of MPI; *region is kept for it. with: a message's peer and
+ * tag. */
+PK_API void pk_attach_event_(pk_region **region, const char *name, const void *site, uint64_t with);
+
+void pk_attach_event_(pk_region **region, const char *name, const void *site, uint64_t with)
 {
     if (!is_main)
         return;
     if (!*region)
         *region = pk_region_named_of(PK_COMM, name);
-    heard(*region, site);
+    heard_with(*region, site, with);
 }
 
 /* That of the messages on it, too, whose figures are apart. */
@@ -347,10 +379,13 @@ typedef struct text {
     size_t used, room;
 } text;
 
-static void add(text *to, const char *before, const char *name, const char *where)
+static void add(text *to, const char *before, const char *name, const char *where, uint32_t nth)
 {
-    int n = snprintf(to->at + to->used, to->room - to->used, "%s%s%s%s", before, name,
-                     *where ? "@" : "", where);
+    char with[16] = "";
+    if (nth)
+        snprintf(with, sizeof with, "#%u", nth);
+    int n = snprintf(to->at + to->used, to->room - to->used, "%s%s%s%s%s", before, name,
+                     *where ? "@" : "", where, with);
     to->used += n > 0 ? (size_t)n : 0;
     to->used = to->used < to->room ? to->used : to->room;
 }
@@ -360,20 +395,20 @@ static void add_symbol(text *to, const char *before, const pki_repeats_symbol *s
     char place[500] = "";
     if (s->site)
         pki_attach_place((const void *)(uintptr_t)s->site, place, sizeof place);
-    add(to, before, name_of(s->region), place);
+    add(to, before, name_of(s->region), place, s->nth);
 }
 
 /* What is to be said by hand for the same; "": there are no words for it, or too many. */
 static void say_found(char *out, size_t size)
 {
-    const pki_repeats_begin b = pki_repeats_told(repeats, true).begin;
+    const pki_repeats_begin b = pki_repeats_told(repeats, now()).begin;
     text to = {out, 0, size};
     const char *comm = comm_of_steps();
     *out = '\0';
     if (!b.whole)
         return;
-    if (!b.of_run && !b.after && (b.only || comm))
-        add(&to, "", name_of(b.symbol.region), b.only ? "" : comm);
+    if (!b.of_run && !b.after && !b.symbol.nth && (b.only || comm))
+        add(&to, "", name_of(b.symbol.region), b.only ? "" : comm, 0);
     else
         add_symbol(&to, "", &b.symbol);
     if (b.after)
@@ -392,13 +427,16 @@ const char *pki_attach_steps_end(void)
     pki_repeats_loop told = {0};
     char name[200];
     if (repeats && is_main)
-        told = pki_repeats_told(repeats, true);
+        told = pki_repeats_told(repeats, now());
     if (*wish.whole && !wish.seen)
         return "; nothing began that --step says";
     if (!told.number)
         return "";
-    snprintf(name, sizeof name, "%s%.120s%s", told.first_of_run ? "the first " : "",
-             name_of(told.region), told.first_of_run ? " of several" : "");
+    char nth[16] = "";
+    if (told.begin.symbol.nth)
+        snprintf(nth, sizeof nth, "#%u", told.begin.symbol.nth);
+    snprintf(name, sizeof name, "%s%.120s%s%s", told.first_of_run ? "the first " : "",
+             name_of(told.region), nth, told.first_of_run ? " of several" : "");
     say_found(say, sizeof say);
     pk_steps_found_(told.turns, told.before, told.alike, name, say);
     snprintf(found, sizeof found, "; %llu steps found, each with %s",

@@ -32,6 +32,7 @@ template <class... Parameters> words<Parameters...> words_of(int (*)(Parameters.
     static_assert(decltype(words_of(&PMPI_##NAME))::all, "a parameter of MPI_" #NAME " is no word");
 
 PKI_MPI_ENTRIES(HOLDS)
+PKI_MPI_MESSAGES(HOLDS)
 PKI_MPI_TIMED(HOLDS)
 PKI_MPI_TIMED_FILES(HOLDS)
 #if MPI_VERSION >= 4

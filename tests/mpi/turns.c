@@ -2,8 +2,10 @@
  * they do before the loop and beside it:
  *
  *     halo   exchanges with a neighbour and a sum of all; the first two ranks have exchanged
- * before, the last one has messages to itself, and every 20th step has one more operation sums one
- * of all ranks, and one of each half of them, by the same function
+ *            before, the last one has messages to itself, and every 20th step has one more
+ *            operation
+ *     faces  six exchanges by one function, at the ends one with nobody; a sum every 10th
+ *     sums   one of all ranks, and one of each half of them, by the same function
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -48,6 +50,27 @@ static void halo(int steps)
     }
 }
 
+static void shift(int to, int from, int tag)
+{
+    MPI_Sendrecv(&value, 1, MPI_DOUBLE, to, tag, &sum, 1, MPI_DOUBLE, from, tag, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+}
+
+static void faces(int steps)
+{
+    int left = rank > 0 ? rank - 1 : MPI_PROC_NULL;
+    int right = rank < ranks - 1 ? rank + 1 : MPI_PROC_NULL;
+    for (int i = 0; i < steps; i++) {
+        shift(left, right, 0);
+        shift(right, left, 0);
+        for (int k = 0; k < 4; k++)
+            shift(rank, rank, k % 2);
+        work(50);
+        if (i % 10 == 0)
+            MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
+}
+
 static void sums(int steps)
 {
     MPI_Comm half;
@@ -68,6 +91,8 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (argc == 3 && strcmp(argv[1], "halo") == 0)
         halo(atoi(argv[2]));
+    else if (argc == 3 && strcmp(argv[1], "faces") == 0)
+        faces(atoi(argv[2]));
     else if (argc == 3)
         sums(atoi(argv[2]));
     MPI_Finalize();

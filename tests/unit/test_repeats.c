@@ -21,13 +21,18 @@ typedef struct program {
 
 enum { US = 1000 };
 
-static void does(program *p, uint32_t region, uint64_t site, int64_t us)
+static void tells(program *p, uint32_t region, uint64_t site, uint64_t with, int64_t us)
 {
-    bool turn = pki_repeats_feed(p->finder, region, site, p->ns, p->met);
-    uint32_t loop = pki_repeats_told(p->finder, false).number;
+    bool turn = pki_repeats_feed(p->finder, region, site, with, p->ns, p->met);
+    uint32_t loop = pki_repeats_told(p->finder, 0).number;
     p->told = loop == p->loop ? p->told + turn : 0; /* before it was known is before */
     p->loop = loop;
     p->ns += us * US;
+}
+
+static void does(program *p, uint32_t region, uint64_t site, int64_t us)
+{
+    tells(p, region, site, 0, us);
 }
 
 static uint64_t chance(program *p, uint64_t of)
@@ -45,7 +50,7 @@ static void begin(program *p)
 /* All steps within a percent or one, and of them told what came after the loop was known. */
 static void expect_steps(program *p, unsigned most_before)
 {
-    pki_repeats_loop loop = pki_repeats_told(p->finder, true);
+    pki_repeats_loop loop = pki_repeats_told(p->finder, p->ns);
     uint64_t off = p->steps / 100 + 1;
     if (loop.turns + off < p->steps || loop.turns > p->steps + off)
         fail_msg("%llu turns of %llu steps, anchor %u, %u %% alike", (unsigned long long)loop.turns,
@@ -58,7 +63,7 @@ static void expect_steps(program *p, unsigned most_before)
 
 static void expect_none(program *p)
 {
-    pki_repeats_loop loop = pki_repeats_told(p->finder, true);
+    pki_repeats_loop loop = pki_repeats_told(p->finder, p->ns);
     if (loop.turns)
         fail_msg("%llu turns of %u", (unsigned long long)loop.turns, loop.region);
     assert_int_equal(p->told, 0);
@@ -247,8 +252,7 @@ static void many_parts_of_a_step(void **state)
         for (uint64_t k = 0; k < 6; k++)
             does(&p, 92, k, 20);
     }
-    assert_int_equal(pki_repeats_told(p.finder, false).number,
-                     1); /* no other was believed before */
+    assert_int_equal(pki_repeats_told(p.finder, 0).number, 1); /* no other was believed before */
     expect_steps(&p, 80);
 }
 
@@ -324,6 +328,72 @@ static void messages_in_a_row(void **state)
         p.ns += 2000 * US;
     }
     expect_steps(&p, 80);
+}
+
+/* ---- one function for all messages ---- */
+
+/* It exchanges with those neighbours, one after the other; peer and tag as one number. */
+static void faces(program *p, const char *neighbours)
+{
+    for (; *neighbours; neighbours++)
+        tells(p, SENDRECV, EXCHANGE, (uint64_t)*neighbours, 20);
+}
+
+/* As CoMD: six faces a step; a sum, always at the same place, each tenth. Where the domain ends
+ * there are fewer of them, and of two ranks one is neighbour on both sides. */
+static void six_neighbours(void **state)
+{
+    (void)state;
+    static const char *const ranks[] = {"abcdef", "aabbbb", "aabbcc", "abc", "ab", "bacdd"};
+    program p;
+    for (size_t rank = 0; rank < sizeof ranks / sizeof *ranks; rank++) {
+        begin(&p);
+        for (uint64_t k = 0; k < 9; k++)
+            does(&p, BCAST, SETUP + k, 5);
+        for (unsigned i = 0; i < 500; i++, p.steps++) {
+            p.ns += 2000 * US;
+            faces(&p, ranks[rank]);
+            p.ns += 3000 * US;
+            if (i % 10 == 9)
+                for (int k = 0; k < 2; k++)
+                    does(&p, ALLREDUCE, THERMO, 5);
+        }
+        expect_steps(&p, 480);
+    }
+}
+
+/* As a script of mpi4py, whose calls are all from one place: two exchanges a step, with the same
+ * rank even, and a sum in each 25th. */
+static void calls_of_a_script(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    for (unsigned i = 0; i < 1500; i++, p.steps++) {
+        faces(&p, "ab");
+        p.ns += 500 * US;
+        if (i % 25 == 0)
+            does(&p, ALLREDUCE, THERMO, 30);
+    }
+    expect_steps(&p, 600);
+}
+
+/* Each message has a tag of its own; or a peer by chance. */
+static void whom_tells_nothing(void **state)
+{
+    (void)state;
+    program p;
+    for (int tags = 0; tags < 2; tags++) {
+        begin(&p);
+        for (unsigned i = 0; i < 800; i++, p.steps++) {
+            for (uint64_t k = 0; k < 6; k++)
+                tells(&p, SEND, EXCHANGE, tags ? 1 + i * 6 + k : 1 + chance(&p, 8), 5);
+            for (int k = 0; k < 6; k++)
+                does(&p, WAIT, EXCHANGE, 10);
+            does(&p, ALLREDUCE, CHECK, 400);
+        }
+        expect_steps(&p, 100);
+    }
 }
 
 /* ---- training ---- */
@@ -407,7 +477,7 @@ static void another_loop_comes(void **state)
         if (i == 50)
             p.told = 0; /* the loop before was still believed */
     }
-    pki_repeats_loop loop = pki_repeats_told(p.finder, true);
+    pki_repeats_loop loop = pki_repeats_told(p.finder, p.ns);
     assert_in_range(loop.turns, 1880, 2000);
     pki_repeats_free(p.finder);
 }
@@ -459,8 +529,8 @@ static void number_alike(unsigned least, unsigned more)
         unsigned sums = least + (unsigned)chance(ranks, more);
         step_of(&ranks[0], 0, sums, true);
         step_of(&ranks[1], 1, sums, true);
-        pki_repeats_loop a = pki_repeats_told(ranks[0].finder, false);
-        pki_repeats_loop b = pki_repeats_told(ranks[1].finder, false);
+        pki_repeats_loop a = pki_repeats_told(ranks[0].finder, 0);
+        pki_repeats_loop b = pki_repeats_told(ranks[1].finder, 0);
         if (!a.number || !b.number)
             continue;
         both++;
@@ -509,6 +579,22 @@ static void polling_is_no_loop(void **state)
     expect_none(&p);
 }
 
+/* Lines of an input, of which each rank is told; what they ask for takes long, and no call. */
+static void lines_of_an_input_are_no_loop(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    for (int line = 0; line < 40; line++) {
+        does(&p, BCAST, 1, 2);
+        does(&p, BCAST, 2, line % 7 == 3 ? 3000 : 40);
+    }
+    p.ns += 2000000 * US;
+    does(&p, BCAST, 1, 2);
+    does(&p, BCAST, 2, 40);
+    expect_none(&p);
+}
+
 static void a_line_of_different_ones_is_no_loop(void **state)
 {
     (void)state;
@@ -537,6 +623,9 @@ int main(void)
         cmocka_unit_test(as_many_as_one_would_write),
         cmocka_unit_test(output_on_a_busy_machine),
         cmocka_unit_test(messages_in_a_row),
+        cmocka_unit_test(six_neighbours),
+        cmocka_unit_test(calls_of_a_script),
+        cmocka_unit_test(whom_tells_nothing),
         cmocka_unit_test(training),
         cmocka_unit_test(epochs),
         cmocka_unit_test(one_symbol_and_few),
@@ -545,6 +634,7 @@ int main(void)
         cmocka_unit_test(ranks_number_turns_alike),
         cmocka_unit_test(chance_is_no_loop),
         cmocka_unit_test(polling_is_no_loop),
+        cmocka_unit_test(lines_of_an_input_are_no_loop),
         cmocka_unit_test(a_line_of_different_ones_is_no_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "comm/mpi/entry.h"
 
 PKI_MPI_ENTRIES(ENTRY)
+PKI_MPI_MESSAGES(MESSAGE)
 
 /* MPI_Pcontrol(level, ...): what follows the level is a tool's business, and one word at most here.
  * That lies where a named parameter of these ABIs would. */

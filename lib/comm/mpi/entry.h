@@ -20,8 +20,6 @@
     X(Alltoallw, 9)                                                                                \
     X(Barrier, 1)                                                                                  \
     X(Bcast, 5)                                                                                    \
-    X(Bsend, 6)                                                                                    \
-    X(Bsend_init, 7)                                                                               \
     X(Cancel, 1)                                                                                   \
     X(Cart_create, 6)                                                                              \
     X(Cart_sub, 3)                                                                                 \
@@ -46,7 +44,6 @@
     X(Ialltoallw, 10)                                                                              \
     X(Ibarrier, 2)                                                                                 \
     X(Ibcast, 6)                                                                                   \
-    X(Ibsend, 7)                                                                                   \
     X(Iexscan, 7)                                                                                  \
     X(Igather, 9)                                                                                  \
     X(Igatherv, 10)                                                                                \
@@ -56,36 +53,22 @@
     X(Init_thread, 4)                                                                              \
     X(Intercomm_create, 6)                                                                         \
     X(Intercomm_merge, 3)                                                                          \
-    X(Irecv, 7)                                                                                    \
     X(Ireduce, 8)                                                                                  \
     X(Ireduce_scatter, 7)                                                                          \
     X(Ireduce_scatter_block, 7)                                                                    \
-    X(Irsend, 7)                                                                                   \
     X(Iscan, 7)                                                                                    \
     X(Iscatter, 9)                                                                                 \
     X(Iscatterv, 10)                                                                               \
-    X(Isend, 7)                                                                                    \
-    X(Issend, 7)                                                                                   \
     X(Mprobe, 5)                                                                                   \
     X(Mrecv, 5)                                                                                    \
     X(Probe, 4)                                                                                    \
-    X(Recv, 7)                                                                                     \
-    X(Recv_init, 7)                                                                                \
     X(Reduce, 7)                                                                                   \
     X(Reduce_scatter, 6)                                                                           \
     X(Reduce_scatter_block, 6)                                                                     \
     X(Request_free, 1)                                                                             \
-    X(Rsend, 6)                                                                                    \
-    X(Rsend_init, 7)                                                                               \
     X(Scan, 6)                                                                                     \
     X(Scatter, 8)                                                                                  \
     X(Scatterv, 9)                                                                                 \
-    X(Send, 6)                                                                                     \
-    X(Send_init, 7)                                                                                \
-    X(Sendrecv, 12)                                                                                \
-    X(Sendrecv_replace, 9)                                                                         \
-    X(Ssend, 6)                                                                                    \
-    X(Ssend_init, 7)                                                                               \
     X(Start, 1)                                                                                    \
     X(Startall, 2)                                                                                 \
     X(Test, 3)                                                                                     \
@@ -97,7 +80,27 @@
     X(Waitany, 4)                                                                                  \
     X(Waitsome, 5)
 
-/* Those of MPI 4, where its header has them (entry_4.c). */
+/* Messages: the fourth parameter is the peer, the fifth the tag. */
+#define PKI_MPI_MESSAGES(X)                                                                        \
+    X(Bsend, 6)                                                                                    \
+    X(Bsend_init, 7)                                                                               \
+    X(Ibsend, 7)                                                                                   \
+    X(Irecv, 7)                                                                                    \
+    X(Irsend, 7)                                                                                   \
+    X(Isend, 7)                                                                                    \
+    X(Issend, 7)                                                                                   \
+    X(Recv, 7)                                                                                     \
+    X(Recv_init, 7)                                                                                \
+    X(Rsend, 6)                                                                                    \
+    X(Rsend_init, 7)                                                                               \
+    X(Send, 6)                                                                                     \
+    X(Send_init, 7)                                                                                \
+    X(Sendrecv, 12)                                                                                \
+    X(Sendrecv_replace, 9)                                                                         \
+    X(Ssend, 6)                                                                                    \
+    X(Ssend_init, 7)
+
+/* Those of MPI 4, where its header has them (entry_4.c); messages, too. */
 #define PKI_MPI_ENTRIES_4(X)                                                                       \
     X(Isendrecv, 12)                                                                               \
     X(Isendrecv_replace, 9)
@@ -153,11 +156,16 @@ typedef uintptr_t word;
 #define ARGS_10 ARGS_9, j
 #define ARGS_12 ARGS_10, k, l
 
-/* Of libpk_attach, where `pk run` has preloaded it: who repeats what, and from where. */
-extern void pk_attach_event_(void **region, const char *name, const void *site)
+/* Of libpk_attach, where `pk run` has preloaded it: who repeats what, from where, and with whom. */
+extern void pk_attach_event_(void **region, const char *name, const void *site, uint64_t with)
     __attribute__((weak));
 
-#define ENTRY(NAME, N)                                                                             \
+/* A peer and a tag as one word; 0 is nobody. */
+#define PEER(RANK, TAG) (((uint64_t)(uint32_t)(RANK) << 32 | (uint32_t)(TAG)) + 1)
+
+#define ENTRY(NAME, N) ENTRY_WITH(NAME, N, 0)
+#define MESSAGE(NAME, N) ENTRY_WITH(NAME, N, PEER(d, e))
+#define ENTRY_WITH(NAME, N, WITH)                                                                  \
     word PMPI_##NAME(WORDS_##N);                                                                   \
     word pki_mpi_##NAME(WORDS_##N);                                                                \
     __attribute__((visibility("default"))) word MPI_##NAME(WORDS_##N);                             \
@@ -167,6 +175,6 @@ extern void pk_attach_event_(void **region, const char *name, const void *site)
         if (pki_mpi_is_other())                                                                    \
             return PMPI_##NAME(ARGS_##N);                                                          \
         if (pk_attach_event_)                                                                      \
-            pk_attach_event_(&region, "MPI_" #NAME, __builtin_return_address(0));                  \
+            pk_attach_event_(&region, "MPI_" #NAME, __builtin_return_address(0), WITH);            \
         return pki_mpi_##NAME(ARGS_##N);                                                           \
     }

@@ -11,4 +11,4 @@
 #pragma weak PMPI_Isendrecv_replace
 #endif
 
-PKI_MPI_ENTRIES_4(ENTRY)
+PKI_MPI_ENTRIES_4(MESSAGE)

@@ -67,7 +67,7 @@ void pki_mpi_border(bool waits);
 #define ARGS_13 ARGS_12, m
 #define ARGS_14 ARGS_13, n
 
-#define TIMED_OF(KIND, NAME, MPI, PMPI, N)                                                         \
+#define TIMED_OF(KIND, NAME, MPI, PMPI, N, WITH)                                                   \
     word PMPI(WORDS_##N);                                                                          \
     __attribute__((visibility("default"))) word MPI(WORDS_##N);                                    \
     word MPI(WORDS_##N)                                                                            \
@@ -77,7 +77,7 @@ void pki_mpi_border(bool waits);
         if (pki_mpi_is_other())                                                                    \
             return PMPI(ARGS_##N);                                                                 \
         if (pk_attach_event_)                                                                      \
-            pk_attach_event_(&event, "MPI_" NAME, __builtin_return_address(0));                    \
+            pk_attach_event_(&event, "MPI_" NAME, __builtin_return_address(0), WITH);              \
         pk_region_begin(&region);                                                                  \
         pki_mpi_border(true);                                                                      \
         word status = PMPI(ARGS_##N);                                                              \
@@ -85,5 +85,5 @@ void pki_mpi_border(bool waits);
         pk_region_end(&region);                                                                    \
         return status;                                                                             \
     }
-#define TIMED(NAME, N) TIMED_OF(PK_COMM, #NAME, MPI_##NAME, PMPI_##NAME, N)
-#define TIMED_FILE(NAME, N) TIMED_OF(PK_IO, #NAME, MPI_##NAME, PMPI_##NAME, N)
+#define TIMED(NAME, N) TIMED_OF(PK_COMM, #NAME, MPI_##NAME, PMPI_##NAME, N, 0)
+#define TIMED_FILE(NAME, N) TIMED_OF(PK_IO, #NAME, MPI_##NAME, PMPI_##NAME, N, 0)

@@ -11,12 +11,11 @@
 
 /* X(name, in small letters, words) */
 /* clang-format off */
-#define FORTRAN(X) \
+#define FORTRAN(X)                                                                                 \
     X(Accumulate, accumulate, 10) X(Allgather, allgather, 8) X(Allgatherv, allgatherv, 9)          \
     X(Allreduce, allreduce, 7) X(Alltoall, alltoall, 8) X(Alltoallv, alltoallv, 10)                \
-    X(Alltoallw, alltoallw, 10) X(Barrier, barrier, 2) X(Bcast, bcast, 6) X(Bsend, bsend, 7)       \
-    X(Bsend_init, bsend_init, 8) X(Cancel, cancel, 2) X(Cart_create, cart_create, 7)               \
-    X(Cart_sub, cart_sub, 4) X(Comm_create, comm_create, 4)                                        \
+    X(Alltoallw, alltoallw, 10) X(Barrier, barrier, 2) X(Bcast, bcast, 6) X(Cancel, cancel, 2)     \
+    X(Cart_create, cart_create, 7) X(Cart_sub, cart_sub, 4) X(Comm_create, comm_create, 4)         \
     X(Comm_create_group, comm_create_group, 5) X(Comm_disconnect, comm_disconnect, 2)              \
     X(Comm_dup, comm_dup, 3) X(Comm_dup_with_info, comm_dup_with_info, 4)                          \
     X(Comm_free, comm_free, 2) X(Comm_idup, comm_idup, 4) X(Comm_split, comm_split, 5)             \
@@ -52,47 +51,52 @@
     X(Get, get, 9) X(Get_accumulate, get_accumulate, 13) X(Graph_create, graph_create, 7)          \
     X(Iallgather, iallgather, 9) X(Iallgatherv, iallgatherv, 10) X(Iallreduce, iallreduce, 8)      \
     X(Ialltoall, ialltoall, 9) X(Ialltoallv, ialltoallv, 11) X(Ialltoallw, ialltoallw, 11)         \
-    X(Ibarrier, ibarrier, 3) X(Ibcast, ibcast, 7) X(Ibsend, ibsend, 8) X(Iexscan, iexscan, 8)      \
-    X(Igather, igather, 10) X(Igatherv, igatherv, 11) X(Improbe, improbe, 7)                       \
-    X(Imrecv, imrecv, 6) X(Ineighbor_allgather, ineighbor_allgather, 9)                            \
+    X(Ibarrier, ibarrier, 3) X(Ibcast, ibcast, 7) X(Iexscan, iexscan, 8) X(Igather, igather, 10)   \
+    X(Igatherv, igatherv, 11) X(Improbe, improbe, 7) X(Imrecv, imrecv, 6)                          \
+    X(Ineighbor_allgather, ineighbor_allgather, 9)                                                 \
     X(Ineighbor_allgatherv, ineighbor_allgatherv, 10)                                              \
     X(Ineighbor_alltoall, ineighbor_alltoall, 9) X(Ineighbor_alltoallv, ineighbor_alltoallv, 11)   \
     X(Ineighbor_alltoallw, ineighbor_alltoallw, 11) X(Intercomm_create, intercomm_create, 7)       \
-    X(Intercomm_merge, intercomm_merge, 4) X(Irecv, irecv, 8) X(Ireduce, ireduce, 9)               \
+    X(Intercomm_merge, intercomm_merge, 4) X(Ireduce, ireduce, 9)                                  \
     X(Ireduce_scatter, ireduce_scatter, 8) X(Ireduce_scatter_block, ireduce_scatter_block, 8)      \
-    X(Irsend, irsend, 8) X(Iscan, iscan, 8) X(Iscatter, iscatter, 10)                              \
-    X(Iscatterv, iscatterv, 11) X(Isend, isend, 8) X(Issend, issend, 8) X(Mprobe, mprobe, 6)       \
-    X(Mrecv, mrecv, 6) X(Neighbor_allgather, neighbor_allgather, 8)                                \
+    X(Iscan, iscan, 8) X(Iscatter, iscatter, 10) X(Iscatterv, iscatterv, 11)                       \
+    X(Mprobe, mprobe, 6) X(Mrecv, mrecv, 6) X(Neighbor_allgather, neighbor_allgather, 8)           \
     X(Neighbor_allgatherv, neighbor_allgatherv, 9) X(Neighbor_alltoall, neighbor_alltoall, 8)      \
     X(Neighbor_alltoallv, neighbor_alltoallv, 10) X(Neighbor_alltoallw, neighbor_alltoallw, 10)    \
-    X(Probe, probe, 5) X(Put, put, 9) X(Raccumulate, raccumulate, 11) X(Recv, recv, 8)             \
-    X(Recv_init, recv_init, 8) X(Reduce, reduce, 8) X(Reduce_scatter, reduce_scatter, 7)           \
-    X(Reduce_scatter_block, reduce_scatter_block, 7) X(Request_free, request_free, 2)              \
-    X(Rget, rget, 10) X(Rget_accumulate, rget_accumulate, 14) X(Rput, rput, 10)                    \
-    X(Rsend, rsend, 7) X(Rsend_init, rsend_init, 8) X(Scan, scan, 7) X(Scatter, scatter, 9)        \
-    X(Scatterv, scatterv, 10) X(Send, send, 7) X(Send_init, send_init, 8)                          \
-    X(Sendrecv, sendrecv, 13) X(Sendrecv_replace, sendrecv_replace, 10) X(Ssend, ssend, 7)         \
-    X(Ssend_init, ssend_init, 8) X(Start, start, 2) X(Startall, startall, 3) X(Test, test, 4)      \
-    X(Testall, testall, 5) X(Testany, testany, 6) X(Testsome, testsome, 6) X(Wait, wait, 3)        \
-    X(Waitall, waitall, 4) X(Waitany, waitany, 5) X(Waitsome, waitsome, 6)                         \
-    X(Win_allocate, win_allocate, 7) X(Win_allocate_shared, win_allocate_shared, 7)                \
-    X(Win_complete, win_complete, 2) X(Win_create, win_create, 7)                                  \
-    X(Win_create_dynamic, win_create_dynamic, 4) X(Win_fence, win_fence, 3)                        \
-    X(Win_flush, win_flush, 3) X(Win_flush_all, win_flush_all, 2)                                  \
+    X(Probe, probe, 5) X(Put, put, 9) X(Raccumulate, raccumulate, 11) X(Reduce, reduce, 8)         \
+    X(Reduce_scatter, reduce_scatter, 7) X(Reduce_scatter_block, reduce_scatter_block, 7)          \
+    X(Request_free, request_free, 2) X(Rget, rget, 10) X(Rget_accumulate, rget_accumulate, 14)     \
+    X(Rput, rput, 10) X(Scan, scan, 7) X(Scatter, scatter, 9) X(Scatterv, scatterv, 10)            \
+    X(Start, start, 2) X(Startall, startall, 3) X(Test, test, 4) X(Testall, testall, 5)            \
+    X(Testany, testany, 6) X(Testsome, testsome, 6) X(Wait, wait, 3) X(Waitall, waitall, 4)        \
+    X(Waitany, waitany, 5) X(Waitsome, waitsome, 6) X(Win_allocate, win_allocate, 7)               \
+    X(Win_allocate_shared, win_allocate_shared, 7) X(Win_complete, win_complete, 2)                \
+    X(Win_create, win_create, 7) X(Win_create_dynamic, win_create_dynamic, 4)                      \
+    X(Win_fence, win_fence, 3) X(Win_flush, win_flush, 3) X(Win_flush_all, win_flush_all, 2)       \
     X(Win_flush_local, win_flush_local, 3) X(Win_flush_local_all, win_flush_local_all, 2)          \
     X(Win_free, win_free, 2) X(Win_lock, win_lock, 5) X(Win_lock_all, win_lock_all, 3)             \
     X(Win_post, win_post, 4) X(Win_start, win_start, 4) X(Win_sync, win_sync, 2)                   \
     X(Win_test, win_test, 3) X(Win_unlock, win_unlock, 3) X(Win_unlock_all, win_unlock_all, 2)     \
     X(Win_wait, win_wait, 2)
+#define FORTRAN_MESSAGES(X)                                                                        \
+    X(Bsend, bsend, 7) X(Bsend_init, bsend_init, 8) X(Ibsend, ibsend, 8) X(Irecv, irecv, 8)        \
+    X(Irsend, irsend, 8) X(Isend, isend, 8) X(Issend, issend, 8) X(Recv, recv, 8)                  \
+    X(Recv_init, recv_init, 8) X(Rsend, rsend, 7) X(Rsend_init, rsend_init, 8) X(Send, send, 7)    \
+    X(Send_init, send_init, 8) X(Sendrecv, sendrecv, 13)                                           \
+    X(Sendrecv_replace, sendrecv_replace, 10) X(Ssend, ssend, 7) X(Ssend_init, ssend_init, 8)
 /* clang-format on */
 
-#define BOTH(NAME, SMALL, N)                                                                       \
+#define BOTH(NAME, SMALL, N) BOTH_WITH(NAME, SMALL, N, 0)
+#define MESSAGE_BOTH(NAME, SMALL, N)                                                               \
+    BOTH_WITH(NAME, SMALL, N, PEER(*(const MPI_Fint *)d, *(const MPI_Fint *)e))
+#define BOTH_WITH(NAME, SMALL, N, WITH)                                                            \
     __attribute__((weak)) word pmpi_##SMALL##_(WORDS_##N);                                         \
     __attribute__((weak)) word pmpi_##SMALL##_f08_(WORDS_##N);                                     \
-    TIMED_OF(PK_COMM, #NAME, mpi_##SMALL##_, pmpi_##SMALL##_, N)                                   \
-    TIMED_OF(PK_COMM, #NAME, mpi_##SMALL##_f08_, pmpi_##SMALL##_f08_, N)
+    TIMED_OF(PK_COMM, #NAME, mpi_##SMALL##_, pmpi_##SMALL##_, N, WITH)                             \
+    TIMED_OF(PK_COMM, #NAME, mpi_##SMALL##_f08_, pmpi_##SMALL##_f08_, N, WITH)
 
 FORTRAN(BOTH)
+FORTRAN_MESSAGES(MESSAGE_BOTH)
 
 /* ---- the beginning and the end: as C's ---- */
 
