@@ -191,7 +191,7 @@ static bool pki_nvtx_inject(const pki_config *config, char *reason, size_t size)
         snprintf(reason, size, PKI_NVTX_VARIABLE " cannot be set");
         return false;
     }
-    pki_nvtx_welcome();
+    pki_store(&pki_nvtx_users.welcome, true);
     return true;
 }
 
@@ -512,7 +512,6 @@ typedef struct cell {
     pki_work work;
 } cell;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for growing */
 static cell *blocks[BLOCKS];
 static uint32_t block_count;
 static pki_free_list free_cells; /* by cell + 1 */
@@ -546,7 +545,7 @@ static uint32_t pop_free(void)
 static PKI_COLD bool grow(void)
 {
     int saved = errno;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&pki_nvtx_lock);
     bool more = (uint32_t)pki_load(&free_cells) != 0; /* somebody else has */
     cell *cells = !more && block_count < BLOCKS ? calloc(CELLS, sizeof *cells) : NULL;
     if (cells) {
@@ -556,7 +555,7 @@ static PKI_COLD bool grow(void)
         for (uint32_t i = CELLS; i-- > 0;)
             release(first + i);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&pki_nvtx_lock);
     errno = saved;
     return more || cells;
 }
@@ -757,7 +756,6 @@ static void end_ranges(void)
 /* Nobody is at a cell any more; what was open is the parent's. */
 static void ranges_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
     free_cells = 0;
     ended_head = NOWHERE;
     for (uint32_t i = block_count * CELLS; i-- > 0;)
@@ -771,13 +769,19 @@ static char emitting[192],
     not_consuming[192]; /* of the last start; "" if there was nothing to say */
 static bool emits, consumes, started;
 
+static void consume(bool on)
+{
+    uint64_t named = pki_load(&pki_nvtx_users.categories);
+    pki_store(&pki_nvtx_users.wanted, on ? (uint64_t)pki_registry_serial() << 32 | named : 0);
+}
+
 static bool start(const pki_config *config)
 {
     started = true;
     not_consuming[0] = '\0';
     consumes = config->nvtx_consume && pki_nvtx_inject(config, not_consuming, sizeof not_consuming);
     emits = pki_nvtx_emit_start(emitting, sizeof emitting);
-    pki_nvtx_consume(consumes);
+    consume(consumes);
     return emits || consumes;
 }
 
@@ -796,20 +800,20 @@ static void collect(void)
 /* Nobody in the process has called NVTX yet. */
 static bool is_idle(void)
 {
-    return pki_nvtx_attached() == 0;
+    return pki_load(&pki_nvtx_users.attached) == 0;
 }
 
 static void stop(void)
 {
-    pki_nvtx_consume(false);
+    consume(false);
     if (consumes)
         end_ranges();
 }
 
 static void after_fork(void)
 {
-    pki_nvtx_consume(false);
-    pki_nvtx_domains_after_fork();
+    consume(false);
+    pthread_mutex_init(&pki_nvtx_lock, NULL);
     ranges_after_fork();
 }
 
@@ -834,7 +838,7 @@ static void describe_before_start(pk_backend_info *info)
 static void describe(pk_backend_info *info)
 {
     size_t n = 0, size = sizeof info->reason;
-    unsigned users = pki_nvtx_attached();
+    unsigned users = pki_load(&pki_nvtx_users.attached);
     info->live = emits || consumes;
     if (consumes)
         n = (size_t)snprintf(info->reason, size, "consuming the ranges of %u user%s of NVTX", users,

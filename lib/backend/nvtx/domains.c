@@ -14,7 +14,7 @@
 
 #define DOMAINS_MAX 1024
 
-static pthread_mutex_t domain_lock = PTHREAD_MUTEX_INITIALIZER; /* among those that add */
+pthread_mutex_t pki_nvtx_lock = PTHREAD_MUTEX_INITIALIZER;
 pki_nvtx_domain pki_nvtx_default_domain = {.name = ""};
 static pki_nvtx_domain others = {.name = "(other domains)"};
 static pki_nvtx_domain *all;
@@ -53,10 +53,10 @@ pki_nvtx_domain *pki_nvtx_domain_create(const char *name)
     if (!name || !*name)
         return &pki_nvtx_default_domain;
     int saved = errno;
-    pthread_mutex_lock(&domain_lock);
+    pthread_mutex_lock(&pki_nvtx_lock);
     pki_nvtx_domain *d = find(name);
     d = d ? d : make(name);
-    pthread_mutex_unlock(&domain_lock);
+    pthread_mutex_unlock(&pki_nvtx_lock);
     errno = saved;
     return d;
 }
@@ -93,6 +93,17 @@ static const pki_nvtx_category *category_of(const pki_nvtx_domain *d, uint32_t i
     return c;
 }
 
+/* What threads remember of messages with categories may be wrong from here on. */
+static void count_category(void)
+{
+    uint32_t named = pki_fetch_add(&pki_nvtx_users.categories, 1u) + 1;
+    uint64_t now = pki_load(&pki_nvtx_users.wanted);
+    while (now &&
+           !__atomic_compare_exchange_n(&pki_nvtx_users.wanted, &now, now >> 32 << 32 | named,
+                                        false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+}
+
 void pki_nvtx_name_category(pki_nvtx_domain *d, uint32_t id, const char *name)
 {
     int saved = errno;
@@ -105,11 +116,11 @@ void pki_nvtx_name_category(pki_nvtx_domain *d, uint32_t id, const char *name)
         memcpy(c->name, name, n);
         c->id = id;
         c->meaning = meaning_of(c->name);
-        pthread_mutex_lock(&domain_lock);
+        pthread_mutex_lock(&pki_nvtx_lock);
         c->next = d->categories;
         pki_store_release(&d->categories, c);
-        pthread_mutex_unlock(&domain_lock);
-        pki_nvtx_category_named();
+        pthread_mutex_unlock(&pki_nvtx_lock);
+        count_category();
     }
     errno = saved;
 }
@@ -122,10 +133,10 @@ static void pki_nvtx_add_schema(pki_nvtx_domain *d, const pki_nvtx_schema *schem
     if (!copy)
         return;
     *copy = *schema;
-    pthread_mutex_lock(&domain_lock);
+    pthread_mutex_lock(&pki_nvtx_lock);
     copy->next = d->schemas;
     pki_store_release(&d->schemas, copy);
-    pthread_mutex_unlock(&domain_lock);
+    pthread_mutex_unlock(&pki_nvtx_lock);
 }
 
 static const pki_nvtx_schema *pki_nvtx_schema_of(const pki_nvtx_domain *d, uint64_t id)
@@ -209,11 +220,6 @@ void pki_nvtx_narrow(char *out, size_t size, const wchar_t *wide)
         n += put_utf8(out + n, c > 0x10FFFF || (c >= 0xD800 && c < 0xE000) ? 0xFFFD : c);
     }
     out[n] = '\0';
-}
-
-void pki_nvtx_domains_after_fork(void)
-{
-    pthread_mutex_init(&domain_lock, NULL);
 }
 
 /* ---- payloads: numbers ---- */

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,23 +35,28 @@
 #define PKI_NVTX_VARIABLE "NVTX_INJECTION64_PATH"
 #define PKI_NVTX_OUR_DOMAIN "perfkit"
 
-/* ---- does a session want other people's ranges? (nvtx/ranges.c) ---- */
+/* ---- does a session want other people's ranges? ---- */
 
 /* Here, so that no table of the loader's is between: what a range's begin and end read. */
 #define PKI_NVTX_NEAR __attribute__((visibility("hidden")))
 
-/* The session that wants ranges, by its registry's serial (high half), and how many categories have
- * been named by then; 0: no session does. */
-extern PKI_NVTX_NEAR uint64_t pki_nvtx_wanted;
+typedef struct pki_nvtx_use {
+    /* The session that wants ranges, by its registry's serial (high half), and how many categories
+     * have been named by then; 0: no session does. */
+    uint64_t wanted;
+    uint32_t categories; /* that have been named, ever */
+    unsigned attached;   /* users of NVTX that have found us */
+    bool welcome;        /* those who come from here on, in this process, session or not */
+} pki_nvtx_use;
 
-void pki_nvtx_consume(bool on);
+extern PKI_NVTX_NEAR pki_nvtx_use pki_nvtx_users;
 
-/* What threads remember of messages with categories may be wrong from here on. */
-void pki_nvtx_category_named(void);
+/* Among those who add domains, what is in them, and cells for ranges of the process. */
+extern pthread_mutex_t pki_nvtx_lock;
 
 static inline uint32_t pki_nvtx_session_now(void)
 {
-    return (uint32_t)(pki_load(&pki_nvtx_wanted) >> 32);
+    return (uint32_t)(pki_load(&pki_nvtx_users.wanted) >> 32);
 }
 
 /* ---- domains, and the names of regions (nvtx/domains.c) ---- */
@@ -111,8 +117,6 @@ pk_region *pki_nvtx_registered(const pki_nvtx_domain *domain, nvtxStringHandle_t
 /* As UTF-8, whatever the locale; cut to fit. */
 void pki_nvtx_narrow(char *out, size_t size, const wchar_t *wide);
 
-void pki_nvtx_domains_after_fork(void);
-
 /* ---- what comes with a range ---- */
 
 /* Sizes of C's types, in the order of NVTX_PAYLOAD_ENTRY_TYPE_*; the first is the list's own. */
@@ -145,10 +149,6 @@ uint64_t pki_nvtx_range_start(const pki_nvtx_event *event);
 void pki_nvtx_range_end(uint64_t id, const pki_work *more);
 
 /* ---- users of NVTX (nvtx/ranges.c) ---- */
-
-/* Says yes to those who come from here on, in this process, session or not. */
-void pki_nvtx_welcome(void);
-unsigned pki_nvtx_attached(void); /* how many have found us */
 
 /* What the entry points do: 0 if nobody wants to hear of ranges. */
 int pki_nvtx_attach(NvtxGetExportTableFunc_t get);

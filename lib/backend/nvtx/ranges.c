@@ -61,27 +61,11 @@ static pk_region *pki_nvtx_other_region(const pki_nvtx_domain *domain,
 
 /* ---- does a session want other people's ranges? ---- */
 
-uint64_t pki_nvtx_wanted;
-static uint32_t categories_named;
+pki_nvtx_use pki_nvtx_users;
 
 static bool pki_nvtx_consuming(void)
 {
-    return pki_load(&pki_nvtx_wanted) != 0;
-}
-
-void pki_nvtx_consume(bool on)
-{
-    uint64_t named = pki_load(&categories_named);
-    pki_store(&pki_nvtx_wanted, on ? (uint64_t)pki_registry_serial() << 32 | named : 0);
-}
-
-void pki_nvtx_category_named(void)
-{
-    uint32_t named = pki_fetch_add(&categories_named, 1u) + 1;
-    uint64_t now = pki_load(&pki_nvtx_wanted);
-    while (now && !__atomic_compare_exchange_n(&pki_nvtx_wanted, &now, now >> 32 << 32 | named,
-                                               false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        ;
+    return pki_load(&pki_nvtx_users.wanted) != 0;
 }
 
 /* ---- what is known of a thread that uses NVTX ---- */
@@ -190,7 +174,7 @@ static pki_nvtx_user *pki_nvtx_find_user(void)
 static PKI_COLD void pki_nvtx_catch_up(pki_nvtx_user *u)
 {
     uint64_t now =
-        pki_load_acquire(&pki_nvtx_wanted); /* pairs with the release in category_named */
+        pki_load_acquire(&pki_nvtx_users.wanted); /* pairs with the release in count_category */
     memset(u->messages, 0, sizeof u->messages);
     if (u->knows >> 32 != now >> 32 && u->name[0])
         pk_thread_set_name(u->name);
@@ -335,7 +319,7 @@ static PKI_COLD int pki_nvtx_push(pki_nvtx_domain *domain, const pki_nvtx_event 
             pki_registry_refuse_region();
         return NVTX_NO_PUSH_POP_TRACKING;
     }
-    if (event && u->knows != pki_load(&pki_nvtx_wanted))
+    if (event && u->knows != pki_load(&pki_nvtx_users.wanted))
         pki_nvtx_catch_up(u);
     int level = open_one(u, domain, event ? event->region : NULL);
     if (event)
@@ -346,7 +330,7 @@ static PKI_COLD int pki_nvtx_push(pki_nvtx_domain *domain, const pki_nvtx_event 
 /* Has this thread pushed before in the session, and is there room for one more? */
 static inline bool is_ready(const pki_nvtx_user *u)
 {
-    return u->knows == pki_load(&pki_nvtx_wanted) && u->open < PKI_NVTX_OPEN_MOST;
+    return u->knows == pki_load(&pki_nvtx_users.wanted) && u->open < PKI_NVTX_OPEN_MOST;
 }
 
 static PKI_COLD int push_first(pki_nvtx_domain *domain, const nvtxEventAttributes_t *attr)
@@ -466,7 +450,7 @@ static void pki_nvtx_mark(const pki_nvtx_event *event)
 {
     pki_nvtx_user *u = pki_nvtx_find_user();
     pki_work work = event->work;
-    if (u && u->knows != pki_load(&pki_nvtx_wanted))
+    if (u && u->knows != pki_load(&pki_nvtx_users.wanted))
         pki_nvtx_catch_up(u);
     if (!work.payload_type && work.bytes) {
         work.payload = work.bytes;
@@ -479,13 +463,6 @@ static void pki_nvtx_mark(const pki_nvtx_event *event)
 
 /* Each library has its own copy of NVTX, and each asks by itself. What is filled in stays for the
  * process's life, so every function here first asks whether a session wants to know. */
-
-static unsigned attached;
-
-unsigned pki_nvtx_attached(void)
-{
-    return pki_load(&attached);
-}
 
 static bool unwanted(const pki_nvtx_domain *domain)
 {
@@ -748,19 +725,11 @@ static bool fill(const NvtxExportTableCallbacks *callbacks, NvtxCallbackModule m
     return true;
 }
 
-/* Says yes to those who come from here on, in this process, session or not. */
-static bool welcome;
-
-void pki_nvtx_welcome(void)
-{
-    pki_store(&welcome, true);
-}
-
 /* The variable may come from outside, before anybody has called pk_start. */
 static bool are_welcome(void)
 {
     char text[8];
-    return pki_load(&welcome) ||
+    return pki_load(&pki_nvtx_users.welcome) ||
            (pki_tuning_of_environment(PKI_TUNING_NVTX_CONSUME, text, sizeof text) &&
             strcmp(text, "1") == 0);
 }
@@ -773,7 +742,7 @@ int pki_nvtx_attach(NvtxGetExportTableFunc_t get)
         !fill(callbacks, NVTX_CB_MODULE_CORE, core, PKI_COUNT_OF(core)))
         return 0;
     fill(callbacks, NVTX_CB_MODULE_CORE2, core2, PKI_COUNT_OF(core2));
-    pki_fetch_add(&attached, 1);
+    pki_fetch_add(&pki_nvtx_users.attached, 1);
     return 1;
 }
 
