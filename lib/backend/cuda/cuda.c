@@ -119,10 +119,10 @@ static void pki_cuda_sum(pk_gpu_counts *c)
     uint64_t begun = pki_load(&pki_cuda_refused_begun);
     *c = (pk_gpu_counts){.size = sizeof *c, .begun = begun, .dropped = dropped};
     c->skipped = begun - dropped;
-    for (const pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next)
+    for (const pki_cuda_lane *l = pki_load_acquire(&pki_cuda_lanes); l; l = l->next)
         if (pki_cuda_lane_is_current(l))
             add_lane(c, l);
-    for (pki_cuda_context *x = pki_cuda_contexts(); x; x = x->next) {
+    for (pki_cuda_context *x = pki_load_acquire(&pki_cuda_contexts); x; x = x->next) {
         c->contexts += pki_load(&x->session) == pki_load(&pki_cuda_session);
         c->pairs += pki_load(&x->pool.pairs);
     }
@@ -155,7 +155,7 @@ static void release_pair(const pki_cuda_lane *l, pki_cuda_mark m)
 static pki_cuda_operation *operation_of(const pki_cuda_lane *l, pki_cuda_mark m)
 {
     if (l->exec)
-        return pki_cuda_exec_operation(l->exec, m);
+        return pki_cuda_pattern(l->exec, pki_cuda_mark_pair(m) % l->exec->spans);
     return &pki_cuda_pair_at(&l->context->pool, pki_cuda_mark_pair(m))->operation;
 }
 
@@ -205,12 +205,9 @@ static void harvest_begin(pki_cuda_lane *l, pki_cuda_mark m, CUresult code, uint
 {
     double device = 0;
     code = code ? code : pki_cuda_event_time(l->context, event_of(l, m), &device);
-    if (code) {
-        pki_cuda_emit_begin_failed(l, m.region);
-    } else {
+    if (!code)
         pki_cuda_anchors_learn(l->context, device, l->unready_ns, seen);
-        pki_cuda_emit_begin(l, m.region, device);
-    }
+    pki_cuda_emit_begin(l, m.region, code ? NAN : device);
     if (operation_of(l, m)->what)
         pki_cuda_operation_begun(operation_of(l, m));
 }
@@ -301,10 +298,17 @@ static void harvest_stream(pki_cuda_lane *l, uint64_t head)
 
 /* ---- marks of a graph's replays ---- */
 
+static pki_cuda_stamped *replayed_event(const pki_cuda_exec *x, pki_cuda_mark mark)
+{
+    uint32_t at = pki_cuda_mark_pair(mark);
+    uint32_t end = pki_cuda_mark_type_of(mark) != PKI_CUDA_BEGIN;
+    return &x->sets[at / x->spans].events[at % x->spans * 2 + end];
+}
+
 /* Reached, and not at the time at which an earlier replay had reached it? */
 static bool is_fresh(pki_cuda_lane *l, pki_cuda_mark m, double *device)
 {
-    const pki_cuda_stamped *s = pki_cuda_exec_event(l->exec, m);
+    const pki_cuda_stamped *s = replayed_event(l->exec, m);
     CUresult code = pki_cuda.event_query(s->event);
     if (!code)
         code = pki_cuda_event_time(l->context, s->event, device);
@@ -331,7 +335,7 @@ static void drop_replay(pki_cuda_lane *l)
 
 static void harvest_replayed(pki_cuda_lane *l, pki_cuda_mark m, double device)
 {
-    pki_cuda_exec_event(l->exec, m)->seen = device;
+    replayed_event(l->exec, m)->seen = device;
     if (pki_cuda_mark_type_of(m) == PKI_CUDA_BEGIN) {
         pki_cuda_emit_begin(l, m.region, device);
     } else {
@@ -457,7 +461,7 @@ static bool harvest_lane(pki_cuda_lane *l, uint64_t asked, uint64_t *finalised)
 /* So that recording threads seldom have to make events themselves. */
 static void grow_ahead(void)
 {
-    for (pki_cuda_context *c = pki_cuda_contexts(); c; c = c->next) {
+    for (pki_cuda_context *c = pki_load_acquire(&pki_cuda_contexts); c; c = c->next) {
         pki_store(&c->pool.tired, 0u);
         if (!pki_load(&c->dead) && c->waiting > pki_load(&c->pool.pairs) / 2)
             pki_cuda_context_failed(c, pki_cuda_pool_grow(&c->pool, c->handle));
@@ -472,7 +476,7 @@ static bool pki_cuda_harvest(void)
     uint64_t asked = pki_activity_ns(pki_monotonic_ns()), finalised = asked;
     CUstreamCaptureMode mode = pki_cuda_relax();
     begin_activities();
-    for (pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next) {
+    for (pki_cuda_lane *l = pki_load_acquire(&pki_cuda_lanes); l; l = l->next) {
         /* Pairs with the releases in cuda/lane.c, and those of graphs. */
         uint32_t life = pki_load_acquire(&l->life);
         if (life == PKI_CUDA_FREE || life == PKI_CUDA_TAKEN)
@@ -485,7 +489,7 @@ static bool pki_cuda_harvest(void)
         }
     }
     pki_cuda_sample();
-    pki_cuda_context_use_none();
+    pki_cuda_context_use(NULL);
     emit_finalised(finalised);
     grow_ahead();
     pki_cuda_restore(mode);
@@ -495,7 +499,7 @@ static bool pki_cuda_harvest(void)
 /* Nothing more of this session will be read: what is left is lost. */
 static void pki_cuda_harvest_discard(void)
 {
-    for (pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next) {
+    for (pki_cuda_lane *l = pki_load_acquire(&pki_cuda_lanes); l; l = l->next) {
         uint32_t life = pki_load_acquire(&l->life);
         if (life == PKI_CUDA_FREE || life == PKI_CUDA_TAKEN || !pki_cuda_lane_is_current(l))
             continue;
@@ -573,13 +577,13 @@ static bool start(const pki_config *config)
     bool usable =
         (verdict == PKI_CUDA_LIVE || verdict == PKI_CUDA_FOUND) && pki_cuda_threads_prepare();
     pki_cuda_forget_reason();
-    pki_cuda_capture_want(config->gpu_graphs);
+    pki_store(&pki_cuda_captures, config->gpu_graphs);
     started_once = true;
     if (!usable)
         return false;
     pki_store(&pki_cuda_refused_begun, (uint64_t)0);
     pki_store(&pki_cuda_refused_dropped, (uint64_t)0);
-    for (pki_cuda_context *c = pki_cuda_contexts(); c; c = c->next)
+    for (pki_cuda_context *c = pki_load_acquire(&pki_cuda_contexts); c; c = c->next)
         pki_cuda_anchors_reset(&c->anchors);
     pki_store(&pki_comms_wrapped, 0u);
     pki_store_release(&pki_cuda_session, pki_cuda_session + 1); /* acquire: lane_enter */

@@ -54,9 +54,8 @@ void pki_cuda_note_reason(pki_cuda_reason reason, CUresult code, uint32_t contex
  * device's clock says is raised to what has been said before on this lane, by no more than the
  * steps of the driver's floats: so spans of a lane keep their order and nest. */
 
-/* device: when, on the device's clock. */
+/* device: when, on the device's clock; NaN: that could not be read. */
 void pki_cuda_emit_begin(pki_cuda_lane *lane, uint32_t region, double device);
-void pki_cuda_emit_begin_failed(pki_cuda_lane *lane, uint32_t region);
 
 /* Where the innermost begin of this region lies on the device's clock; NaN: it could not be read,
  * or there is none. */

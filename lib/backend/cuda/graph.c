@@ -234,12 +234,7 @@ typedef struct capture {
     bool programmatic; /* on a part of a kernel: no other node may depend so */
 } capture;
 
-static bool wanted = true;
-
-void pki_cuda_capture_want(bool on)
-{
-    pki_store(&wanted, on);
-}
+bool pki_cuda_captures = true;
 
 static bool can_follow(void)
 {
@@ -362,7 +357,7 @@ static pki_cuda_reason begin_pinned(const pki_cuda_lane *l, const capture *c, pk
 /* Why not, before anything is taken for it. */
 static pki_cuda_reason check_capture(const pki_cuda_lane *l, capture *c, CUresult *code)
 {
-    if (!pki_load(&wanted))
+    if (!pki_load(&pki_cuda_captures))
         return PKI_CUDA_CAPTURE_OFF;
     if (!can_follow())
         return PKI_CUDA_CAPTURE_OLD;
@@ -428,23 +423,6 @@ void pki_cuda_capture_cancel(const pki_cuda_lane *l, const pki_cuda_open *o)
 }
 
 /* ---- the replays of a graph that its program announces ---- */
-
-pki_cuda_stamped *pki_cuda_exec_event(const pki_cuda_exec *x, pki_cuda_mark mark)
-{
-    uint32_t at = pki_cuda_mark_pair(mark);
-    uint32_t end = pki_cuda_mark_type_of(mark) != PKI_CUDA_BEGIN;
-    return &x->sets[at / x->spans].events[at % x->spans * 2 + end];
-}
-
-static pki_cuda_operation *pattern_of(const pki_cuda_exec *x, uint32_t ordinal)
-{
-    return &pki_cuda_pair_at(&x->graph->context->pool, x->pairs[ordinal])->operation;
-}
-
-pki_cuda_operation *pki_cuda_exec_operation(const pki_cuda_exec *x, pki_cuda_mark mark)
-{
-    return pattern_of(x, pki_cuda_mark_pair(mark) % x->spans);
-}
 
 /* ---- an exec that is met for the first time ---- */
 
@@ -628,7 +606,7 @@ static void publish(pki_cuda_exec *x, uint32_t set)
         pki_cuda_lane *l = x->lanes[n->branch];
         pki_cuda_mark_type type = pki_cuda_mark_type_of(n->mark);
         if (type == PKI_CUDA_END)
-            pki_cuda_replay_enqueue(pattern_of(x, n->ordinal));
+            pki_cuda_replay_enqueue(pki_cuda_pattern(x, n->ordinal));
         pki_cuda_lane_mark(l, type, set * x->spans + n->ordinal, n->mark.region);
         x->sets[set].until[n->branch] = l->head;
     }

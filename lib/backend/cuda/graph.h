@@ -74,8 +74,8 @@ void pki_cuda_graphs_after_fork(void);
  * kernel is launched with the programmatic attribute, or that the graph becomes the child of a
  * conditional node's body: for those there is PK_GPU_GRAPHS=0. */
 
-/* Off: captures are left alone (PK_GPU_GRAPHS). Between sessions. */
-void pki_cuda_capture_want(bool on);
+/* False: captures are left alone (PK_GPU_GRAPHS). Set between sessions. */
+extern bool pki_cuda_captures;
 
 /* Why not, or PKI_CUDA_FINE. Takes a pair, which is the graph's from here on, and what lies between
  * its events, which may be NULL. */

@@ -113,12 +113,7 @@ CUresult pki_cuda_pool_grow(pki_cuda_pool *pool, CUcontext ctx)
 #define PKI_CUDA_GONE UINT32_MAX
 
 static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
-static pki_cuda_context *context_first; /* release; acquire in pki_cuda_contexts */
-
-pki_cuda_context *pki_cuda_contexts(void)
-{
-    return pki_load_acquire(&context_first); /* pairs with the release in make */
-}
+pki_cuda_context *pki_cuda_contexts;
 
 static unsigned long long id_of(CUcontext handle)
 {
@@ -128,7 +123,7 @@ static unsigned long long id_of(CUcontext handle)
 
 static pki_cuda_context *find(CUcontext handle, unsigned long long id)
 {
-    for (pki_cuda_context *c = pki_cuda_contexts(); c; c = c->next) {
+    for (pki_cuda_context *c = pki_load_acquire(&pki_cuda_contexts); c; c = c->next) { /* make */
         if (c->handle != handle || pki_load(&c->dead) == PKI_CUDA_GONE)
             continue;
         if (c->id == id)
@@ -155,12 +150,12 @@ static pki_cuda_context *make(CUcontext handle, unsigned long long id, uint32_t 
     if (posix_memalign(&memory, PKI_LINE, sizeof(pki_cuda_context)) != 0)
         return NULL;
     pki_cuda_context *c = memory;
-    *c = (pki_cuda_context){.next = context_first,
+    *c = (pki_cuda_context){.next = pki_cuda_contexts,
                             .handle = handle,
                             .id = id,
-                            .number = context_first ? context_first->number + 1 : 1,
+                            .number = pki_cuda_contexts ? pki_cuda_contexts->number + 1 : 1,
                             .device = device};
-    pki_store_release(&context_first, c); /* pairs with the acquire in pki_cuda_contexts */
+    pki_store_release(&pki_cuda_contexts, c); /* pairs with the acquire of who reads them */
     return c;
 }
 
@@ -229,18 +224,15 @@ bool pki_cuda_context_alive(pki_cuda_context *c)
 
 static pki_cuda_context *used; /* by who asks: one at a time */
 
-void pki_cuda_context_use_none(void)
-{
-    if (used)
-        pki_cuda_leave();
-    used = NULL;
-}
-
 bool pki_cuda_context_use(pki_cuda_context *c)
 {
     if (used == c)
         return true;
-    pki_cuda_context_use_none();
+    if (used)
+        pki_cuda_leave();
+    used = NULL;
+    if (!c)
+        return true;
     CUresult code = pki_load(&c->dead) ? CUDA_ERROR_INVALID_CONTEXT : pki_cuda_enter(c->handle);
     if (code && !pki_cuda_context_failed(c, code))
         pki_cuda_context_alive(c);
@@ -253,16 +245,11 @@ bool pki_cuda_context_use(pki_cuda_context *c)
 uint32_t pki_cuda_session;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pki_cuda_lane *first; /* release; acquire in pki_cuda_lanes */
-
-pki_cuda_lane *pki_cuda_lanes(void)
-{
-    return pki_load_acquire(&first); /* pairs with the release in make */
-}
+pki_cuda_lane *pki_cuda_lanes;
 
 static pki_cuda_lane *find_free(void)
 {
-    for (pki_cuda_lane *l = first; l; l = l->next)
+    for (pki_cuda_lane *l = pki_cuda_lanes; l; l = l->next)
         if (pki_load_acquire(&l->life) == PKI_CUDA_FREE) /* release: recycle in cuda/cuda.c */
             return l;
     return NULL;
@@ -275,10 +262,10 @@ static pki_cuda_lane *lane_make(void)
         return NULL;
     pki_cuda_lane *l = memory;
     memset(l, 0, sizeof *l);
-    l->number = first ? first->number + 1 : 1;
-    l->next = first;
+    l->number = pki_cuda_lanes ? pki_cuda_lanes->number + 1 : 1;
+    l->next = pki_cuda_lanes;
     pki_store(&l->life, (uint32_t)PKI_CUDA_TAKEN);
-    pki_store_release(&first, l); /* pairs with the acquire in pki_cuda_lanes */
+    pki_store_release(&pki_cuda_lanes, l); /* pairs with the acquire of who reads them */
     return l;
 }
 
@@ -365,7 +352,7 @@ static void name_stream(const pki_cuda_lane *l, char *text, size_t size)
 /* Does another lane of this session show the same stream? */
 static bool is_shared(const pki_cuda_lane *l)
 {
-    for (const pki_cuda_lane *o = pki_cuda_lanes(); o; o = o->next)
+    for (const pki_cuda_lane *o = pki_load_acquire(&pki_cuda_lanes); o; o = o->next)
         if (o != l && pki_load_acquire(&o->life) == PKI_CUDA_OWNED && /* release: _lane_take */
             pki_load(&o->track) && o->track_session == l->track_session && !o->graph &&
             o->context == l->context && o->stream == l->stream && o->stream_id == l->stream_id)
@@ -422,23 +409,14 @@ static uint32_t track_of(pki_cuda_lane *l)
     return pki_load(&l->track);
 }
 
-static void begin(pki_cuda_lane *l, pki_cuda_read r)
+void pki_cuda_emit_begin(pki_cuda_lane *l, uint32_t region, double device)
 {
+    pki_cuda_read r = {.region = region, .device = device, .start = l->last};
+    if (!isnan(device))
+        r.start = session_time(l, device, &r.doubt);
     if (l->reading > PKI_CUDA_DEPTH) /* ends that nobody captured; see cuda/replay.h */
         l->reading = 0;
     l->read[l->reading++] = r;
-}
-
-void pki_cuda_emit_begin(pki_cuda_lane *l, uint32_t region, double device)
-{
-    pki_cuda_read r = {.region = region, .device = device};
-    r.start = session_time(l, device, &r.doubt);
-    begin(l, r);
-}
-
-void pki_cuda_emit_begin_failed(pki_cuda_lane *l, uint32_t region)
-{
-    begin(l, (pki_cuda_read){region, true, NAN, 0, l->last});
 }
 
 static pki_cuda_read *innermost(pki_cuda_lane *l, uint32_t region)
@@ -452,13 +430,13 @@ static pki_cuda_read *innermost(pki_cuda_lane *l, uint32_t region)
 double pki_cuda_emit_begun(pki_cuda_lane *l, uint32_t region)
 {
     const pki_cuda_read *r = innermost(l, region);
-    return r && !r->failed ? r->device : NAN;
+    return r ? r->device : NAN;
 }
 
 static pki_cuda_read pop(pki_cuda_lane *l, uint32_t region)
 {
     const pki_cuda_read *r = innermost(l, region);
-    pki_cuda_read found = r ? *r : (pki_cuda_read){region, true, NAN, 0, l->last};
+    pki_cuda_read found = r ? *r : (pki_cuda_read){region, NAN, 0, l->last};
     if (r)
         l->reading = (uint32_t)(r - l->read);
     return found;
@@ -561,8 +539,8 @@ static void contexts_after_fork(void)
     used = NULL;
     static void *volatile parents __attribute__((unused)); /* neither freed nor lost */
     pthread_mutex_init(&context_lock, NULL);
-    parents = context_first;
-    context_first = NULL; /* they are the parent's, events included */
+    parents = pki_cuda_contexts;
+    pki_cuda_contexts = NULL; /* they are the parent's, events included */
 }
 
 void pki_cuda_lanes_after_fork(void)
@@ -570,8 +548,8 @@ void pki_cuda_lanes_after_fork(void)
     static void *volatile parents __attribute__((unused)); /* neither freed nor lost */
     contexts_after_fork();
     pthread_mutex_init(&lock, NULL);
-    parents = first;
-    first = NULL;
+    parents = pki_cuda_lanes;
+    pki_cuda_lanes = NULL;
     free(self); /* this thread's own: nobody else is here to use it */
     self = NULL;
     if (key_made)

@@ -106,8 +106,8 @@ typedef struct pki_cuda_context {
     pki_cuda_pool pool;
 } pki_cuda_context;
 
-/* All of them. */
-pki_cuda_context *pki_cuda_contexts(void);
+/* All of them: stored with a release, for who reads them to acquire. */
+extern pki_cuda_context *pki_cuda_contexts;
 
 /* Leaves it if the error is one that stays. True if it is left, then or before. */
 bool pki_cuda_context_failed(pki_cuda_context *context, CUresult code);
@@ -124,10 +124,9 @@ static inline uint32_t pki_cuda_pair_acquire(pki_cuda_context *c)
 /* Leaves it if it has been destroyed. True if it is still there. */
 bool pki_cuda_context_alive(pki_cuda_context *context);
 
-/* By who reads events, one at a time: the context is current on this thread until another
- * one is used, or until _use_none. False if it cannot be: then it is left. */
+/* By who reads events, one at a time: the context is current on this thread until another one is
+ * used, or none (NULL). False if it cannot be: then it is left. */
 bool pki_cuda_context_use(pki_cuda_context *context);
-void pki_cuda_context_use_none(void);
 
 /* ---- one thread's spans on one stream, in the order of that stream ---- */
 
@@ -179,8 +178,7 @@ typedef struct pki_cuda_open {
 /* The same, as the collector reads them. */
 typedef struct pki_cuda_read {
     uint32_t region;
-    bool failed;
-    double device; /* when it began there */
+    double device; /* when it began there; NaN: not known */
     double doubt;  /* of start, ns */
     uint64_t start;
 } pki_cuda_read;
@@ -238,7 +236,8 @@ extern uint32_t pki_cuda_session;
  * set: only who has the stream from the program knows that it is there. */
 pki_cuda_lane *pki_cuda_lane_acquire(pki_cuda_context *context, CUstream stream);
 
-pki_cuda_lane *pki_cuda_lanes(void);
+/* All of them, as the contexts above. */
+extern pki_cuda_lane *pki_cuda_lanes;
 
 /* At the first call in a session: gives back what the one before has left, and counts from 0. */
 void pki_cuda_lane_enter(pki_cuda_lane *lane);

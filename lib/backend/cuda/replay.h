@@ -37,16 +37,16 @@ typedef struct pki_cuda_exec {
     bool broken;        /* some nodes could not be set */
     uint32_t sets_made; /* release; the collector acquires by the marks */
     pki_cuda_set sets[PKI_CUDA_SETS];
-    uint32_t per_replay[PKI_CUDA_BRANCHES]; /* marks */
-    uint32_t ends[PKI_CUDA_BRANCHES];       /* of them, ends: spans that are whole */
-    pki_cuda_lane *lanes[PKI_CUDA_BRANCHES];
+    uint32_t per_replay[PKI_CUDA_BRANCHES];  /* marks */
+    uint32_t ends[PKI_CUDA_BRANCHES];        /* of them, ends: spans that are whole */
+    pki_cuda_lane *lanes[PKI_CUDA_BRANCHES]; /* a mark's pair there: set * spans + ordinal */
 } pki_cuda_exec;
 
-/* A mark's pair, on an exec's lane: set * spans + ordinal. */
-pki_cuda_stamped *pki_cuda_exec_event(const pki_cuda_exec *exec, pki_cuda_mark mark);
-
-/* The pattern of the operation that the mark begins or ends; its what is 0: none. */
-pki_cuda_operation *pki_cuda_exec_operation(const pki_cuda_exec *exec, pki_cuda_mark mark);
+/* The pattern of the operation that this span is; its what is 0: none. */
+static inline pki_cuda_operation *pki_cuda_pattern(const pki_cuda_exec *exec, uint32_t ordinal)
+{
+    return &pki_cuda_pair_at(&exec->graph->context->pool, exec->pairs[ordinal])->operation;
+}
 
 /* ---- spans of graphs whose replays nobody announces ---- */
 
