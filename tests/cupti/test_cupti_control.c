@@ -3,6 +3,7 @@
 
 #include "../kit/portions.h"
 #include "backend/cupti/control.h"
+#include "base/atomic.h"
 #include "base/compiler.h"
 #include "session/backend.h"
 #include "session/captures/captures.h"
@@ -110,11 +111,11 @@ static void what_is_not_ours_is_left_alone(void **state)
     uint8_t *lonely = malloc(4096);
     (void)state;
     start_cupti(.rank = 0);
-    uint64_t before = pki_cupti_buffers_foreign();
+    uint64_t before = pki_load(&pki_cupti_buffers.foreign);
     pki_cupti_buffer_completed(NULL, 0, lonely, 4096, 64);
     pki_cupti_buffer_completed(NULL, 0, lonely + 1, 4095, 64);
     free(lonely);
-    assert_int_equal(pki_cupti_buffers_foreign(), before + 2);
+    assert_int_equal(pki_load(&pki_cupti_buffers.foreign), before + 2);
     launch(.kernel = "ours");
     fake->finish();
     json_t *doc = stop_and_load();
@@ -127,12 +128,12 @@ static void comes_back_once(void **state)
 {
     uint8_t *data;
     size_t size, most;
-    uint64_t before = pki_cupti_buffers_foreign();
+    uint64_t before = pki_load(&pki_cupti_buffers.foreign);
     (void)state;
     pki_cupti_buffer_requested(&data, &size, &most);
     pki_cupti_buffer_completed(NULL, 0, data, size, 0);
     pki_cupti_buffer_completed(NULL, 0, data, size, 0);
-    assert_int_equal(pki_cupti_buffers_foreign(), before + 1);
+    assert_int_equal(pki_load(&pki_cupti_buffers.foreign), before + 1);
     pki_cupti_buffers_walk();
     pki_cupti_buffer *b = pki_cupti_buffers_drain();
     assert_true(b && !b->next && b->data == data);

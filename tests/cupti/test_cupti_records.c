@@ -2,6 +2,7 @@
 #include "scene.h"
 
 #include "backend/cupti/control.h"
+#include "backend/cupti/join.h"
 #include "backend/cupti/records.h"
 
 static pk_region forward = PK_REGION("forward");

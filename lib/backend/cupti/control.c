@@ -208,7 +208,7 @@ static bool enable(bool graph_nodes, char *reason, size_t size)
             pki_log(PK_LOG_INFO, "cupti: no records of kind %d: %s", (int)kinds[i].kind,
                     pki_cupti_result_text(result));
     }
-    if (pki_cupti_events_wanted() &&
+    if (pki_load(&pki_cupti_sync_events) &&
         pki_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_CUDA_EVENT) != CUPTI_SUCCESS)
         pki_log(PK_LOG_WARNING, "cupti: no records of events: waits do not say what for");
     enable_memory_kinds();
@@ -316,7 +316,7 @@ static void pki_cupti_quiet(void)
     pki_store(&pki_cupti_recording, 0u);
     enable_driver(false);
     pki_cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
-    if (pki_cupti_events_wanted())
+    if (pki_load(&pki_cupti_sync_events))
         pki_cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_CUDA_EVENT);
     for (size_t i = PKI_COUNT_OF(kinds); i-- > 0;)
         pki_cupti.ActivityDisable(kinds[i].kind);
@@ -337,7 +337,7 @@ static moment moment_now(void)
 {
     uint32_t held;
     uint64_t ns = pki_monotonic_ns(); /* first: a launch that is not counted yet begins later */
-    uint64_t calls = pki_cupti_launches().begun;
+    uint64_t calls = pki_load(&pki_cupti_launches.begun);
     return (moment){ns, calls, pki_cupti_buffers_moves(&held)};
 }
 
@@ -377,7 +377,7 @@ static uint64_t pki_cupti_all_until(bool *lost)
 {
     uint64_t oldest = pki_cupti_buffers_oldest(); /* first: what came back meanwhile is walked */
     pki_cupti_buffers_walk();
-    *lost = oldest < flushed.ns || pki_cupti_launches().recorded > known.calls;
+    *lost = oldest < flushed.ns || pki_load(&pki_cupti_launches.recorded) > known.calls;
     return oldest < UINT64_MAX || known.ns == flushed.ns ? oldest : known.ns;
 }
 
@@ -410,7 +410,7 @@ static void see_moves(void)
 {
     uint32_t held;
     seen.moves = pki_cupti_buffers_moves(&held);
-    seen.calls = pki_cupti_launches().begun;
+    seen.calls = pki_load(&pki_cupti_launches.begun);
     seen.flushes = 0;
 }
 
@@ -428,7 +428,8 @@ static void pki_cupti_forget(void)
 static bool pki_cupti_taken(void)
 {
     uint32_t held;
-    uint64_t calls = pki_cupti_launches().begun; /* first: who launches asks for a buffer */
+    uint64_t calls =
+        pki_load(&pki_cupti_launches.begun); /* first: who launches asks for a buffer */
     if (pki_cupti_buffers_moves(&held) != seen.moves) {
         see_moves();
         return false;

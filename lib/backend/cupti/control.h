@@ -137,14 +137,13 @@ uint64_t pki_cupti_buffers_moves(uint32_t *held);
 /* Those that CUPTI has had since before that (ns) never come back: their memory is left alone. */
 void pki_cupti_buffers_give_up(uint64_t before);
 
-/* That came back and were another tool's, since the process began: they are left alone. */
-uint64_t pki_cupti_buffers_foreign(void);
-
-/* Yes: CUPTI gets no more of them, since nobody would read them. */
-void pki_cupti_buffers_end(bool yes);
-
-/* Requests that got nothing to write into, since the process began. */
-uint64_t pki_cupti_buffers_refused(void);
+/* Since the process began; any thread. */
+typedef struct pki_cupti_traffic {
+    uint64_t refused; /* requests that got nothing to write into */
+    uint64_t foreign; /* came back and were another tool's: they are left alone */
+    bool ended;       /* set: CUPTI gets no more of them, since nobody would read them */
+} pki_cupti_traffic;
+extern pki_cupti_traffic pki_cupti_buffers;
 
 /* Gives back what lies free; between sessions. */
 void pki_cupti_buffers_trim(void);

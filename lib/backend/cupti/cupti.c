@@ -1,10 +1,11 @@
 /* lib/backend/cupti/cupti.c - kernels, copies, CUDA's calls and waits, through CUPTI.
  *
  *     library.c   the library found, where it has several users, too; memory for records, from and
- * to its threads control.c   when it is on: taken, switched and given back; another tool that takes
- * it memory.c    on the program's threads: the region of each launch; what is allocated, and where
+ *                 to its threads
+ *     control.c   when it is on: taken, switched and given back; another tool that takes it
+ *     memory.c    on the program's threads: the region of each launch; what is allocated, and where
  *     records.c   what is in a buffer; the library's names of CUDA's calls
- *     join.c      what belongs to a correlation; records put together, and in order
+ *     join.c      names of kernels; what belongs to a correlation; records put together, in order
  *
  * Here they go into the trace: tracks, names, devices, what is missing.
  *
@@ -64,17 +65,13 @@ static lane *lanes;
 static uint32_t count;
 static size_t room;
 
-static void pki_cupti_tracks_after_fork(void)
+static void tracks_forget(bool whole)
 {
+    if (whole)
+        free(lanes);
     lanes = NULL;
     count = 0;
     room = 0;
-}
-
-static void pki_cupti_tracks_forget(void)
-{
-    free(lanes);
-    pki_cupti_tracks_after_fork();
 }
 
 /* tid: the stream's number, as PyTorch has it, if no other context has a stream of that number. */
@@ -270,6 +267,69 @@ static void pki_cupti_describe_counts(const pki_cupti_counts *c, uint64_t droppe
     pki_tail_set("cupti", text);
 }
 
+/* ---- names of what is no kernel, as PyTorch's tools know them ---- */
+
+static const char *way_of(uint32_t copy)
+{
+    static const char *const ways[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+                                       "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
+    return copy < PKI_COUNT_OF(ways) ? ways[copy] : ways[0];
+}
+
+static const char *memory_of(unsigned kind)
+{
+    static const char *const kinds[] = {"Unknown", "Pageable", "Pinned",        "Device",
+                                        "Array",   "Managed",  "Device Static", "Managed Static"};
+    return kind < PKI_COUNT_OF(kinds) ? kinds[kind] : kinds[0];
+}
+
+static const char *wait_of(uint32_t type)
+{
+    static const char *const waits[] = {"Unknown Sync", "Event Sync", "Stream Wait Event",
+                                        "Stream Sync", "Context Sync"};
+    return type < PKI_COUNT_OF(waits) ? waits[type] : waits[0];
+}
+
+static const char *overhead_of(uint32_t kind)
+{
+    static const char *const cuptis[] = {"Unknown",
+                                         "Activity Buffer Flush",
+                                         "Instrumentation",
+                                         "Resource",
+                                         "Runtime Triggered Module Loading",
+                                         "Lazy Function Loading",
+                                         "Command Buffer Full",
+                                         "Activity Buffer Request",
+                                         "UVM Activity Init"};
+    if (kind == CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER)
+        return "Driver Compiler";
+    return kind >> 16 < PKI_COUNT_OF(cuptis) ? cuptis[kind >> 16] : cuptis[0];
+}
+
+static void name_of(const pki_cupti_record *r, char *name, size_t size)
+{
+    switch (r->what) {
+    case PKI_CUPTI_COPY:
+        snprintf(name, size, "Memcpy %s (%s -> %s)", way_of(r->detail), memory_of(r->from),
+                 memory_of(r->to));
+        break;
+    case PKI_CUPTI_SET:
+        snprintf(name, size, "Memset (%s)", memory_of(r->to));
+        break;
+    case PKI_CUPTI_GRAPH:
+        snprintf(name, size, "CUDA graph %" PRIu64, r->id);
+        break;
+    case PKI_CUPTI_SYNC:
+        snprintf(name, size, "%s", wait_of(r->detail));
+        break;
+    case PKI_CUPTI_OVERHEAD:
+        snprintf(name, size, "%s", overhead_of(r->detail));
+        break;
+    default:
+        snprintf(name, size, "%s", r->name ? r->name : "");
+    }
+}
+
 /* ---- joined records as activities of the session ---- */
 
 #define ARGS 6
@@ -373,7 +433,7 @@ static void emit_on_device(const pki_cupti_record *r, const pki_cupti_tie *tie)
     char name[128], text[48];
     pki_activity_arg args[ARGS];
     if (r->what != PKI_CUPTI_KERNEL)
-        pki_cupti_name(r, name, sizeof name);
+        name_of(r, name, sizeof name);
     pki_activity a = basics(r, tie, r->what == PKI_CUPTI_KERNEL ? r->name : name);
     a.graph = r->id;
     a.graph_node = r->node;
@@ -457,7 +517,7 @@ static void place_beside_kernels(const pki_cupti_record *r, const pki_cupti_tie 
 static void emit_wait(const pki_cupti_record *r, const pki_cupti_tie *tie)
 {
     char name[32];
-    pki_cupti_name(r, name, sizeof name);
+    name_of(r, name, sizeof name);
     pki_activity_arg args[ARGS] = {{"cuda_sync_kind", name, 0}};
     pki_activity a = basics(r, tie, name);
     a.kind = PKI_ACTIVITY_SYNC;
@@ -466,7 +526,7 @@ static void emit_wait(const pki_cupti_record *r, const pki_cupti_tie *tie)
     a.arg_count = 1;
     if (r->id)
         args[a.arg_count++] = (pki_activity_arg){"wait_on_cuda_event_id", NULL, (int64_t)r->id};
-    if (pki_cupti_events_wanted())
+    if (pki_load(&pki_cupti_sync_events))
         place_beside_kernels(r, tie, &a, args);
     else
         place_wait(tie, &a);
@@ -476,7 +536,7 @@ static void emit_wait(const pki_cupti_record *r, const pki_cupti_tie *tie)
 static void emit_overhead(const pki_cupti_record *r, const pki_cupti_tie *tie)
 {
     char name[48];
-    pki_cupti_name(r, name, sizeof name);
+    name_of(r, name, sizeof name);
     pki_activity_arg thread = {"thread", NULL, r->thread};
     pki_activity a = basics(r, tie, name);
     a.kind = PKI_ACTIVITY_OVERHEAD;
@@ -521,9 +581,9 @@ static uint64_t since; /* when it began to record, ns and one, and is not measur
 
 static void forget(const pki_config *config)
 {
-    pki_cupti_events_want(config->cupti_sync_events);
+    pki_store(&pki_cupti_sync_events, config->cupti_sync_events);
     memset(&counts, 0, sizeof counts);
-    refused_before = pki_cupti_buffers_refused();
+    refused_before = pki_load(&pki_cupti_buffers.refused);
     described = false;
     emitted = SILENT;
     finalised_for = given_for = since = 0;
@@ -545,7 +605,7 @@ static bool start(const pki_config *config)
 {
     bool listed = pki_backend_wanted(&pki_backend_cupti, config->backends);
     forget(config);
-    pki_cupti_buffers_end(false);
+    pki_store(&pki_cupti_buffers.ended, false);
     discard_buffers();
     return pki_cupti_switch_start(config, listed);
 }
@@ -714,22 +774,21 @@ static void sum_up(uint64_t dropped, uint64_t refused)
 /* Calls go on being recorded where nobody has come to switch that off. */
 static void leave(void)
 {
-    pki_cupti_buffers_end(true);
+    pki_store(&pki_cupti_buffers.ended, true);
     pki_cupti_attribute_off();
 }
 
 static void stop(void)
 {
     read_buffers(true);
-    uint64_t refused = pki_cupti_buffers_refused() - refused_before;
+    uint64_t refused = pki_load(&pki_cupti_buffers.refused) - refused_before;
     if (stands.opened || stands.memory_opened) {
         pki_cupti_describe_counts(&counts, stands.dropped, refused);
         sum_up(stands.dropped, refused);
     }
-    pki_cupti_join_forget();
-    pki_cupti_memory_forget();
-    pki_cupti_tracks_forget();
-    pki_cupti_names_forget();
+    pki_cupti_join_forget(true);
+    pki_cupti_memory_forget(true);
+    tracks_forget(true);
     pki_cupti_buffers_trim();
 }
 
@@ -753,10 +812,10 @@ static void after_fork(void)
 {
     pki_cupti_switch_after_fork();
     pki_cupti_buffers_after_fork();
-    pki_cupti_join_after_fork();
-    pki_cupti_memory_after_fork();
-    pki_cupti_tracks_after_fork();
-    pki_cupti_names_after_fork();
+    pki_cupti_attribute_off();
+    pki_cupti_join_forget(false);
+    pki_cupti_memory_forget(false);
+    tracks_forget(false);
 }
 
 const pki_backend pki_backend_cupti = {

@@ -1,7 +1,9 @@
 #include "backend/cupti/join.h"
 
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +16,144 @@
 
 #define PKI_CUPTI_PATIENCE_NS 10000000000u /* how long an arrow's other end is waited for */
 
-static void pki_cupti_events_after_fork(void);
-static void pki_cupti_links_after_fork(void);
+/* ---- names of kernels as PyTorch's tools know them ---- */
+
+#define IDENTIFIER_BYTES 512
+
+typedef struct entry {
+    struct entry *next;
+    uint64_t hash;
+    char *name; /* as shown */
+    char mangled[];
+} entry;
+
+static entry **names;
+static size_t name_places, name_count;
+
+static uint64_t hash_of(const char *s)
+{
+    uint64_t h = 14695981039346656037u;
+    for (; *s; s++)
+        h = (h ^ (uint8_t)*s) * 1099511628211u;
+    return h;
+}
+
+static bool more_places(void)
+{
+    size_t more = name_places ? 2 * name_places : 64;
+    if (name_count < name_places)
+        return true;
+    entry **fresh = calloc(more, sizeof *fresh);
+    if (!fresh)
+        return name_places > 0;
+    for (size_t i = 0; i < name_places; i++)
+        for (entry *e = names[i], *next; e; e = next) {
+            next = e->next;
+            e->next = fresh[e->hash & (more - 1)];
+            fresh[e->hash & (more - 1)] = e;
+        }
+    free(names);
+    names = fresh;
+    name_places = more;
+    return true;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* _Z3fooi is foo, _ZN1a3fooE... is foo as well: the last of the names that follow each other. */
+bool pki_cupti_identifier(const char *mangled, char *name, size_t size)
+{
+    if (strncmp(mangled, "_Z", 2) != 0)
+        return false;
+    const char *p = mangled + 2;
+    bool nested = *p == 'N', any = false;
+    p += nested;
+    while (is_digit(*p)) {
+        size_t n = 0;
+        while (is_digit(*p) && n < IDENTIFIER_BYTES)
+            n = 10 * n + (size_t)(*p++ - '0');
+        if (n == 0 || n >= IDENTIFIER_BYTES || strnlen(p, n) < n)
+            return any;
+        snprintf(name, size, "%.*s", (int)n, p);
+        any = true;
+        p += n;
+        if (!nested)
+            break;
+    }
+    return any;
+}
+
+typedef char *demangler(const char *mangled, char *buffer, size_t *size, int *status);
+
+/* The C++ library's, if the program has one; perfkit needs none itself. */
+static demangler *find_demangler(void)
+{
+    demangler *found;
+    void *symbol = dlsym(RTLD_DEFAULT, "__cxa_demangle");
+    memcpy(&found, &symbol, sizeof found);
+    return found;
+}
+
+static char *make_name(const char *mangled)
+{
+    char identifier[IDENTIFIER_BYTES];
+    int status = 0;
+    if (strncmp(mangled, "_Z", 2) != 0)
+        return NULL;
+    demangler *demangle = find_demangler();
+    char *name = demangle ? demangle(mangled, NULL, NULL, &status) : NULL;
+    if (!name && pki_cupti_identifier(mangled, identifier, sizeof identifier))
+        name = strdup(identifier);
+    return name;
+}
+
+static entry *add_name(const char *mangled, uint64_t hash)
+{
+    size_t n = strlen(mangled) + 1;
+    entry *e = more_places() ? malloc(sizeof *e + n) : NULL;
+    if (!e)
+        return NULL;
+    memcpy(e->mangled, mangled, n);
+    e->hash = hash;
+    e->name = make_name(mangled);
+    e->next = names[hash & (name_places - 1)];
+    names[hash & (name_places - 1)] = e;
+    name_count++;
+    return e;
+}
+
+/* A kernel's name, demangled where the process has a demangler (every C++ program has one), else
+ * its first identifier: CUPTI's string becomes one of ours that stays. Never NULL. */
+static const char *kernel_name(const char *mangled)
+{
+    if (!mangled || !*mangled)
+        return "(unnamed kernel)";
+    uint64_t hash = hash_of(mangled);
+    entry *e = name_places ? names[hash & (name_places - 1)] : NULL;
+    while (e && (e->hash != hash || strcmp(e->mangled, mangled) != 0))
+        e = e->next;
+    e = e ? e : add_name(mangled, hash);
+    if (!e)
+        return "(no memory)";
+    return e->name ? e->name : e->mangled;
+}
+
+static void names_forget(bool whole)
+{
+    for (size_t i = 0; whole && i < name_places; i++)
+        for (entry *e = names[i], *next; e; e = next) {
+            next = e->next;
+            free(e->name);
+            free(e);
+        }
+    if (whole)
+        free(names);
+    names = NULL;
+    name_places = name_count = 0;
+}
 
 /* ---- which call recorded the event that somebody waits for ---- */
 
@@ -31,21 +169,11 @@ typedef struct node {
     uint32_t age;
 } node;
 
-static bool wanted;
+bool pki_cupti_sync_events;
 static node *nodes;
 static size_t events_count, events_room;
 static uint32_t buckets[BUCKETS]; /* index + 1 */
 static uint32_t devices[CONTEXTS];
-
-void pki_cupti_events_want(bool on)
-{
-    pki_store(&wanted, on);
-}
-
-bool pki_cupti_events_wanted(void)
-{
-    return pki_load(&wanted);
-}
 
 static uint32_t *bucket_of(uint32_t context, uint32_t event)
 {
@@ -111,14 +239,10 @@ static void pki_cupti_events_age(void)
         link_in(i);
 }
 
-static void pki_cupti_events_forget(void)
+static void events_forget(bool whole)
 {
-    free(nodes);
-    pki_cupti_events_after_fork();
-}
-
-static void pki_cupti_events_after_fork(void)
-{
+    if (whole)
+        free(nodes);
     nodes = NULL;
     events_count = events_room = 0;
     memset(buckets, 0, sizeof buckets);
@@ -214,15 +338,12 @@ static void pki_cupti_links_age(void)
     free(oldest.links);
 }
 
-static void pki_cupti_links_forget(void)
+static void links_forget(bool whole)
 {
-    free(young.links);
-    free(old.links);
-    pki_cupti_links_after_fork();
-}
-
-static void pki_cupti_links_after_fork(void)
-{
+    if (whole) {
+        free(young.links);
+        free(old.links);
+    }
     young = old = (table){NULL, 0, 0};
 }
 
@@ -241,21 +362,16 @@ static held *all;
 static size_t join_count, join_room;
 static uint64_t aged; /* when links were, last */
 
-void pki_cupti_join_after_fork(void)
+void pki_cupti_join_forget(bool whole)
 {
+    if (whole)
+        free(all);
     all = NULL;
     join_count = join_room = 0;
     aged = 0;
-    pki_cupti_links_after_fork();
-    pki_cupti_events_after_fork();
-}
-
-void pki_cupti_join_forget(void)
-{
-    free(all);
-    pki_cupti_links_forget();
-    pki_cupti_events_forget();
-    pki_cupti_join_after_fork();
+    links_forget(whole);
+    events_forget(whole);
+    names_forget(whole);
 }
 
 /* ---- what comes in ---- */
@@ -269,7 +385,7 @@ static void join_event(const pki_cupti_record *r, pki_cupti_counts *counts)
         l->event_context = r->context;
         l->event_stream = r->stream;
     }
-    if (pki_cupti_events_wanted() &&
+    if (pki_load(&pki_cupti_sync_events) &&
         !pki_cupti_event_note(r->context, (uint32_t)r->id,
                               (pki_cupti_recorded){r->correlation, r->stream}))
         counts->lost++;
@@ -301,7 +417,7 @@ void pki_cupti_join_record(void *user, const pki_cupti_record *r)
     }
     all[join_count] = (held){*r, false};
     if (r->what == PKI_CUPTI_KERNEL) /* its module may be unloaded before it is its turn */
-        all[join_count].record.name = pki_cupti_kernel_name(r->name);
+        all[join_count].record.name = kernel_name(r->name);
     join_count++;
 }
 
@@ -396,7 +512,7 @@ static verdict judge_call(const pki_cupti_record *r, const pki_cupti_link *l, bo
 static bool awaits_events(const pki_cupti_record *r, bool complete)
 {
     bool concerned = r->what == PKI_CUPTI_SYNC || (is_call(r) && traits_of(r) & PKI_CUPTI_RECORDS);
-    return pki_cupti_events_wanted() && concerned && !complete;
+    return pki_load(&pki_cupti_sync_events) && concerned && !complete;
 }
 
 static verdict judge(const pki_cupti_record *r, const pki_cupti_link *l, const pki_cupti_limits *m)
@@ -478,7 +594,7 @@ static void tie_device(pki_cupti_link *l, pki_cupti_tie *tie, pki_cupti_counts *
 /* A wait has the correlation of its call, and each has one call (HTA's rule). */
 static void tie_wait(const pki_cupti_link *l, const pki_cupti_record *r, pki_cupti_tie *tie)
 {
-    if (!pki_cupti_events_wanted() || !l->called)
+    if (!pki_load(&pki_cupti_sync_events) || !l->called)
         return;
     tie->correlation = r->correlation;
     if (r->id)

@@ -15,11 +15,10 @@
  * Recordings are forgotten after two rounds of pki_cupti_events_age, but for the newest of each
  * event.
  *
- * Threads: one at a time (the drain lock); pki_cupti_events_want between sessions. */
+ * Threads: one at a time (the drain lock); pki_cupti_sync_events between sessions. */
 
 /* Are they recorded in this session? (cupti_sync_events) */
-void pki_cupti_events_want(bool on);
-bool pki_cupti_events_wanted(void);
+extern bool pki_cupti_sync_events;
 
 typedef struct pki_cupti_recorded {
     uint32_t correlation; /* of the call; 0: unknown */
@@ -104,5 +103,9 @@ uint64_t pki_cupti_join_queued(bool amid);
  * was launched before it, too, but for what has not come for PKI_CUPTI_PATIENCE_NS. */
 uint64_t pki_cupti_join_finalised(const pki_cupti_limits *limits);
 
-void pki_cupti_join_forget(void);
-void pki_cupti_join_after_fork(void);
+/* whole: false in a fork's child, where all of it may be half of something: nothing is freed. */
+void pki_cupti_join_forget(bool whole);
+
+/* The identifier that a mangled name begins with; false: it is not mangled in a way that is known.
+ */
+bool pki_cupti_identifier(const char *mangled, char *name, size_t size);

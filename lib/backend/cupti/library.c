@@ -392,7 +392,7 @@ const char *pki_cupti_result_text(CUptiResult result)
 
 static pki_cupti_buffer *filled, *walked; /* the newest first */
 static pki_cupti_buffer *free_ones[SLOTS];
-static uint64_t refused;
+pki_cupti_traffic pki_cupti_buffers;
 static PKI_ALIGNED uint8_t scrap[PKI_LINE]; /* eight bytes of it, for everybody: nothing fits */
 
 /* All that exist, by their place. What CUPTI gives back may be another tool's, and is not looked at
@@ -401,10 +401,8 @@ static pki_cupti_buffer *ours[PKI_CUPTI_BUFFERS_MOST];
 /* Since when CUPTI has it, ns, an even number; odd: it has come back, and is about to be in
  * `filled`; 0: CUPTI does not have it. */
 static uint64_t asked[PKI_CUPTI_BUFFERS_MOST];
-static uint32_t places;  /* behind the last that has ever been used */
-static uint64_t moves;   /* buffers asked for, had or not, and given back */
-static uint64_t foreign; /* given back, and not ours */
-static bool ended;       /* nobody reads them any more */
+static uint32_t places; /* behind the last that has ever been used */
+static uint64_t moves;  /* buffers asked for, had or not, and given back */
 
 static pki_cupti_buffer *acquire_free(void)
 {
@@ -463,14 +461,14 @@ static pki_cupti_buffer *make(void)
 void CUPTIAPI pki_cupti_buffer_requested(uint8_t **data, size_t *size, size_t *records_most)
 {
     int saved = errno;
-    bool wanted = !pki_load(&ended);
+    bool wanted = !pki_load(&pki_cupti_buffers.ended);
     pki_cupti_buffer *b = wanted ? acquire_free() : NULL;
     if (!b && wanted)
         b = make();
     if (b) /* before it holds anything: see pki_cupti_buffers_oldest */
         pki_store_release(&asked[b->place], PKI_MAX(pki_monotonic_ns() & ~(uint64_t)1, 2u));
     else
-        pki_fetch_add(&refused, (uint64_t)1);
+        pki_fetch_add(&pki_cupti_buffers.refused, (uint64_t)1);
     pki_fetch_add(&moves, (uint64_t)1);
     *data = b ? b->data : scrap;
     *size = b ? PKI_CUPTI_BUFFER_BYTES : 8;
@@ -516,7 +514,7 @@ void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uin
     const uint32_t place = place_of(data);
     uint64_t odd;
     if (place == PKI_CUPTI_BUFFERS_MOST || !take_back(place, &odd)) {
-        pki_fetch_add(&foreign, (uint64_t)1);
+        pki_fetch_add(&pki_cupti_buffers.foreign, (uint64_t)1);
         return;
     }
     pki_cupti_buffer *b = pki_load(&ours[place]);
@@ -558,11 +556,6 @@ void pki_cupti_buffers_give_up(uint64_t before)
     for (uint32_t i = 0; i < pki_load(&places); i++)
         if (pki_load(&asked[i]) < before)
             pki_store(&asked[i], (uint64_t)0);
-}
-
-uint64_t pki_cupti_buffers_foreign(void)
-{
-    return pki_load(&foreign);
 }
 
 /* The oldest first. As a whole, so nobody can put one back that another pusher still looks at. */
@@ -618,16 +611,6 @@ void pki_cupti_buffer_release(pki_cupti_buffer *b)
     memset(b->begins, 0, sizeof b->begins);
     if (!put_free(b))
         discard(b);
-}
-
-void pki_cupti_buffers_end(bool yes)
-{
-    pki_store(&ended, yes);
-}
-
-uint64_t pki_cupti_buffers_refused(void)
-{
-    return pki_load(&refused);
 }
 
 void pki_cupti_buffers_trim(void)

@@ -71,7 +71,7 @@ static uint32_t epoch;
 
 static bool noting; /* who allocates */
 
-static pki_cupti_launched launches;
+pki_cupti_launched pki_cupti_launches;
 
 typedef struct mine {
     uint64_t launch;    /* number of the last call, if that was a launch that counts; 0 */
@@ -116,13 +116,13 @@ static void push(mine *m)
 static void count_call(mine *m, bool launches_now)
 {
     uint32_t now = pki_load_acquire(&pki_cupti_recording); /* pairs with the release in record */
-    uint64_t known = pki_load(&launches.recorded);
+    uint64_t known = pki_load(&pki_cupti_launches.recorded);
     while (now && now == m->recording && known < m->launch &&
-           !__atomic_compare_exchange_n(&launches.recorded, &known, m->launch, true,
+           !__atomic_compare_exchange_n(&pki_cupti_launches.recorded, &known, m->launch, true,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
     m->recording = now;
-    m->launch = now && launches_now ? pki_fetch_add(&launches.begun, (uint64_t)1) + 1 : 0;
+    m->launch = now && launches_now ? pki_fetch_add(&pki_cupti_launches.begun, (uint64_t)1) + 1 : 0;
 }
 
 /* A call of the runtime makes calls of the driver: only the outermost counts. An end whose
@@ -158,12 +158,6 @@ void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_Ca
     } else if (call->callbackSite != CUPTI_API_ENTER && m->depth > 0 && --m->depth == 0) {
         pop(m);
     }
-}
-
-pki_cupti_launched pki_cupti_launches(void)
-{
-    uint64_t recorded = pki_load(&launches.recorded); /* first: it is among those that have begun */
-    return (pki_cupti_launched){pki_load(&launches.begun), recorded};
 }
 
 static unsigned enable(CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain,
@@ -403,23 +397,12 @@ void pki_cupti_memory_emit(uint64_t complete, uint64_t dropped)
     pki_gpu_memory_complete(dropped, lost);
 }
 
-static void forget_held(void)
+void pki_cupti_memory_forget(bool whole)
 {
+    if (whole)
+        free(all);
     all = NULL;
-    count = room = 0;
+    count = room = pools_count = 0;
     arrivals = lost = 0;
-}
-
-void pki_cupti_memory_forget(void)
-{
-    free(all);
-    forget_held();
-    pools_count = 0;
-}
-
-void pki_cupti_memory_after_fork(void)
-{
-    pki_cupti_attribute_off();
     pki_store(&noting, false);
-    forget_held();
 }

@@ -32,7 +32,7 @@ unsigned pki_cupti_attribute_memory(CUpti_SubscriberHandle subscriber, bool on);
 typedef struct pki_cupti_launched {
     uint64_t begun, recorded;
 } pki_cupti_launched;
-pki_cupti_launched pki_cupti_launches(void);
+extern pki_cupti_launched pki_cupti_launches;
 
 #define PKI_CUPTI_ID_BITS 16 /* of it, the name's; the rest is a tick */
 
@@ -73,5 +73,5 @@ void pki_cupti_memory_add(const CUpti_Activity *record, const pki_cupti_span *sp
 /* Hands over what is of before that, ns of the session. dropped: by CUPTI. */
 void pki_cupti_memory_emit(uint64_t complete, uint64_t dropped);
 
-void pki_cupti_memory_forget(void);
-void pki_cupti_memory_after_fork(void);
+/* whole: as of pki_cupti_join_forget. */
+void pki_cupti_memory_forget(bool whole);
