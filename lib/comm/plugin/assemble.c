@@ -1,5 +1,5 @@
-/* lib/comm/plugin/assemble.c - the collector: which event belongs to which, and when an operation
- * is over */
+/* lib/comm/plugin/assemble.c - the collector: what NCCL's words mean, which event belongs to which,
+ * and when an operation is over */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,88 @@
 #include "comm/plugin/plugin.h"
 #include "session/activity.h"
 #include "session/session.h"
+
+/* ---- NCCL's words as numbers ---- */
+
+typedef struct code_word {
+    const char *text;
+    int meaning; /* a pk_comm_op or a pk_comm_type */
+} code_word;
+
+static const code_word functions[] = {{"other", PK_COMM_OP_OTHER},
+                                      {"AllReduce", PK_COMM_OP_ALL_REDUCE},
+                                      {"Broadcast", PK_COMM_OP_BROADCAST},
+                                      {"Reduce", PK_COMM_OP_REDUCE},
+                                      {"AllGather", PK_COMM_OP_ALL_GATHER},
+                                      {"ReduceScatter", PK_COMM_OP_REDUCE_SCATTER},
+                                      {"AlltoAll", PK_COMM_OP_ALL_TO_ALL},
+                                      {"Gather", PK_COMM_OP_GATHER},
+                                      {"Scatter", PK_COMM_OP_SCATTER},
+                                      {"Send", PK_COMM_OP_SEND},
+                                      {"Recv", PK_COMM_OP_RECV},
+                                      {"SendRecv", PK_COMM_OP_SEND_RECV},
+                                      {"PutSignal", PK_COMM_OP_OTHER},
+                                      {"Signal", PK_COMM_OP_OTHER},
+                                      {"WaitSignal", PK_COMM_OP_OTHER}};
+
+static const code_word elements[] = {{"ncclUint8", PK_COMM_TYPE_BYTE},
+                                     {"ncclInt8", PK_COMM_TYPE_INT8},
+                                     {"ncclInt32", PK_COMM_TYPE_INT32},
+                                     {"ncclUint32", PK_COMM_TYPE_UINT32},
+                                     {"ncclInt64", PK_COMM_TYPE_INT64},
+                                     {"ncclUint64", PK_COMM_TYPE_UINT64},
+                                     {"ncclFloat16", PK_COMM_TYPE_FLOAT16},
+                                     {"ncclFloat32", PK_COMM_TYPE_FLOAT32},
+                                     {"ncclFloat64", PK_COMM_TYPE_FLOAT64},
+                                     {"ncclBfloat16", PK_COMM_TYPE_BFLOAT16},
+                                     {"ncclFloat8e4m3", PK_COMM_TYPE_FLOAT8_E4M3},
+                                     {"ncclFloat8e5m2", PK_COMM_TYPE_FLOAT8_E5M2}};
+
+static const code_word algorithms[] = {
+    {"", 0},     {"TREE", 0},      {"RING", 0}, {"COLLNET_DIRECT", 0}, {"COLLNET_CHAIN", 0},
+    {"NVLS", 0}, {"NVLS_TREE", 0}, {"PAT", 0}};
+
+static const code_word protocols[] = {{"", 0}, {"LL", 0}, {"LL128", 0}, {"SIMPLE", 0}};
+
+static const struct {
+    const code_word *words;
+    uint8_t count;
+} lists[PKI_NCCL_CODE_KINDS] = {{functions, PKI_COUNT_OF(functions)},
+                                {elements, PKI_COUNT_OF(elements)},
+                                {algorithms, PKI_COUNT_OF(algorithms)},
+                                {protocols, PKI_COUNT_OF(protocols)}};
+
+uint64_t pki_nccl_seen[PKI_NCCL_SEEN];
+
+_Static_assert(PKI_COUNT_OF(functions) < 32 && PKI_COUNT_OF(elements) < 32, "five bits");
+
+uint8_t pki_nccl_look_up(pki_nccl_code_kind kind, const char *text)
+{
+    uint8_t code = 0;
+    if (!text)
+        return 0;
+    for (uint8_t i = 0; i < lists[kind].count; i++)
+        if (strcmp(lists[kind].words[i].text, text) == 0)
+            code = i;
+    uint64_t key = pki_nccl_code_key(kind, text);
+    pki_store(pki_nccl_code_seen(key), key << 5 | code);
+    return code;
+}
+
+const char *pki_nccl_text(pki_nccl_code_kind kind, uint8_t code)
+{
+    return lists[kind].words[code < lists[kind].count ? code : 0].text;
+}
+
+static pk_comm_op op_of(uint8_t function)
+{
+    return (pk_comm_op)functions[function < PKI_COUNT_OF(functions) ? function : 0].meaning;
+}
+
+static pk_comm_type type_of(uint8_t element)
+{
+    return (pk_comm_type)elements[element < PKI_COUNT_OF(elements) ? element : 0].meaning;
+}
 
 /* ---- what is in the pool, and the nodes of it ---- */
 
@@ -409,8 +491,8 @@ static void queue(pki_nccl_node *n)
     const pki_nccl_communicator *t = pki_nccl_communicator_of(n->context);
     if (!t)
         return;
-    n->payload = pki_comm_enqueue(t->comm, pki_nccl_op(n->op), pki_nccl_type(n->element), n->peer,
-                                  n->region, &n->sequence);
+    n->payload = pki_comm_enqueue(t->comm, op_of(n->op), type_of(n->element), n->peer, n->region,
+                                  &n->sequence);
     n->queued = true;
 }
 
@@ -510,8 +592,8 @@ static void put_what(const pki_nccl_node *n, pki_nccl_operation *o)
     const pki_nccl_node *call = n->call ? pki_nccl_node_of(n->call) : NULL;
     bool same = call && call->op == n->op;
     const pki_nccl_node *says = same ? call : n;
-    o->what.op = (uint32_t)pki_nccl_op(n->op);
-    o->what.type = (uint32_t)pki_nccl_type(says->element);
+    o->what.op = (uint32_t)op_of(n->op);
+    o->what.type = (uint32_t)type_of(says->element);
     o->what.count = says->count;
     o->what.peer = o->what.op == PK_COMM_OP_SEND_RECV ? -1 : n->peer; /* it has a root of 0 */
     o->what.sequence = n->sequence;
@@ -541,7 +623,8 @@ static bool kernels_are_in(const pki_nccl_node *n, const pki_nccl_communicator *
 {
     uint32_t channels = pki_nccl_event_of(n->handle)->channels;
     uint32_t wanted = n->type == PKI_NCCL_COLL && channels ? channels : 1;
-    if (!pki_nccl_mask_kernels() || n->type == PKI_NCCL_CE_COLL || n->kernels >= wanted)
+    if (!(pki_load(&pki_nccl_mask) & PKI_NCCL_KERNEL_CH) || n->type == PKI_NCCL_CE_COLL ||
+        n->kernels >= wanted)
         return true;
     return waited(last_of(n), t && t->kernels ? KERNEL_LINGERS : CALL_ALONE);
 }

@@ -1,5 +1,5 @@
-/* lib/comm/plugin/backend.c - NCCL's communicators, how NCCL is made to find us, and what the
- * collector knows of operations, into trace and figures */
+/* lib/comm/plugin/backend.c - how NCCL is made to find us, and what the collector knows of
+ * operations, into trace and figures */
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,166 +12,6 @@
 #include "comm/plugin/plugin.h"
 #include "session/activity.h"
 #include "session/session.h"
-
-/* ---- which events NCCL is asked for ---- */
-
-static uint32_t contexts_live; /* communicators */
-
-/* It has one mask for the process, which it hands out at each communicator's init and reads as a
- * group begins; so it can be turned off between sessions, as long as there is a communicator:
- * without one NCCL may have been unloaded. */
-
-/* All but what costs by the byte. */
-#define ALWAYS                                                                                     \
-    (PKI_NCCL_GROUP | PKI_NCCL_COLL | PKI_NCCL_P2P | PKI_NCCL_PROXY_OP | PKI_NCCL_GROUP_API |      \
-     PKI_NCCL_COLL_API | PKI_NCCL_P2P_API | PKI_NCCL_LAUNCH | PKI_NCCL_CE_COLL)
-#define STEPS (PKI_NCCL_PROXY_STEP | PKI_NCCL_PROXY_CTRL | PKI_NCCL_NET)
-
-static int *its_mask, chosen = ALWAYS;
-static bool on;
-
-static bool is_set(const char *name)
-{
-    const char *text = secure_getenv(name);
-    return text && strcmp(text, "1") == 0;
-}
-
-/* What the environment asks for (PK_NCCL_KERNEL_CH, PK_NCCL_PROXY_STEPS). */
-static void mask_choose(void)
-{
-    int mask = ALWAYS;
-    mask |= is_set("PK_NCCL_KERNEL_CH") ? PKI_NCCL_KERNEL_CH : 0;
-    mask |= is_set("PK_NCCL_PROXY_STEPS") ? STEPS : 0;
-    pki_store(&chosen, mask);
-}
-
-bool pki_nccl_mask_kernels(void)
-{
-    return (pki_load(&chosen) & PKI_NCCL_KERNEL_CH) != 0;
-}
-
-void pki_nccl_mask_at(int *mask)
-{
-    if (!mask)
-        return;
-    pki_store(&its_mask, mask);
-    pki_store(mask, pki_load(&on) ? pki_load(&chosen) : 0);
-}
-
-static void mask_turn(bool now_on)
-{
-    int *mask = pki_load(&its_mask);
-    pki_store(&on, now_on);
-    if (mask && pki_load(&contexts_live) > 0)
-        pki_store(mask, now_on ? pki_load(&chosen) : 0);
-}
-
-static void mask_after_fork(void)
-{
-    its_mask = NULL;
-    on = false;
-}
-
-/* ---- NCCL's communicators, as its profiler interface describes them ---- */
-
-static pki_nccl_context comms[PKI_NCCL_CONTEXTS];
-static uint64_t refused;
-
-/* Never 0, and never the same again before 2^22 others have been there. */
-static uint32_t next_context(const pki_nccl_context *c, uint32_t index)
-{
-    uint32_t n = (c->handle & ~(PKI_NCCL_CONTEXTS - 1u)) + PKI_NCCL_CONTEXTS;
-    return (n ? n : PKI_NCCL_CONTEXTS) | index;
-}
-
-static bool claim(pki_nccl_context *c)
-{
-    uint32_t none = PKI_NCCL_CONTEXT_FREE;
-    return pki_load(&c->state) == none &&
-           __atomic_compare_exchange_n(&c->state, &none, PKI_NCCL_CONTEXT_CLAIMED, false,
-                                       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
-
-/* All but the state, which others look at meanwhile. */
-static void clear(pki_nccl_context *c, uint32_t context)
-{
-    c->handle = context;
-    c->described = 0;
-    c->rank = -1;
-    c->ranks = c->nodes = 0;
-    c->id = 0;
-    memset(c->name, 0, sizeof c->name);
-}
-
-uint32_t pki_nccl_context_open(void)
-{
-    for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++) {
-        pki_nccl_context *c = &comms[i];
-        if (!claim(c))
-            continue;
-        uint32_t context = next_context(c, i);
-        clear(c, context);
-        pki_store_release(&c->state, PKI_NCCL_CONTEXT_LIVE); /* pairs with pki_nccl_context_at */
-        if (pki_fetch_add(&contexts_live, 1) == 0)
-            pki_bell_ring(&pki_collector_bell); /* which was idle */
-        return context;
-    }
-    pki_fetch_add(&refused, 1);
-    return 0;
-}
-
-pki_nccl_context *pki_nccl_context_at(uint32_t index)
-{
-    uint32_t state = pki_load_acquire(&comms[index].state); /* pairs with open, and with close */
-    return state == PKI_NCCL_CONTEXT_LIVE || state == PKI_NCCL_CONTEXT_GONE ? &comms[index] : NULL;
-}
-
-static pki_nccl_context *find(uint32_t context)
-{
-    pki_nccl_context *c = context ? pki_nccl_context_at(pki_nccl_context_index(context)) : NULL;
-    return c && c->handle == context && pki_load(&c->state) == PKI_NCCL_CONTEXT_LIVE ? c : NULL;
-}
-
-void pki_nccl_context_describe(uint32_t context, const char *name, uint64_t id, int32_t rank,
-                               int32_t ranks, int32_t nodes)
-{
-    pki_nccl_context *c = find(context);
-    uint32_t undescribed = 0;
-    if (!c || !__atomic_compare_exchange_n(&c->described, &undescribed, 1, false, __ATOMIC_RELAXED,
-                                           __ATOMIC_RELAXED))
-        return;
-    size_t n = name ? strnlen(name, sizeof c->name - 1) : 0;
-    memcpy(c->name, n ? name : "", n);
-    c->id = id;
-    c->rank = rank;
-    c->ranks = ranks;
-    c->nodes = nodes;
-    pki_store_release(&c->described, 2); /* pairs with the collector's acquire */
-}
-
-void pki_nccl_context_close(uint32_t context)
-{
-    pki_nccl_context *c = find(context);
-    uint32_t open = PKI_NCCL_CONTEXT_LIVE;
-    if (c && __atomic_compare_exchange_n(&c->state, &open, PKI_NCCL_CONTEXT_GONE, false,
-                                         __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        __atomic_sub_fetch(&contexts_live, 1, __ATOMIC_RELAXED);
-}
-
-/* That have been opened and not closed; and that found no room. */
-static uint64_t pki_nccl_contexts_refused(void)
-{
-    return pki_load(&refused);
-}
-
-/* Their contexts stay used up: the child's NCCL may still hold one. */
-static void pki_nccl_contexts_after_fork(void)
-{
-    for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++)
-        comms[i].state = PKI_NCCL_CONTEXT_FREE;
-    contexts_live = 0;
-    refused = 0;
-}
 
 /* ---- where in the trace ---- */
 
@@ -672,9 +512,8 @@ static bool start(const pki_config *config)
     started = true;
     pki_store(&pki_comms_wrapped, 0u); /* who wraps says so with the first call */
     backend_found = pki_nccl_make_discoverable(config, is_named(config->backends), how, sizeof how);
-    if (!backend_found && pki_load(&contexts_live) == 0)
+    if (!backend_found && pki_load(&pki_nccl_comms.live) == 0)
         return false;
-    mask_choose();
     pki_nccl_assemble_start();
     pki_nccl_emit_start();
     pki_nccl_tracks_start();
@@ -684,7 +523,7 @@ static bool start(const pki_config *config)
     dropped_operations = pki_load(&pki_nccl_lost.operations);
     pki_store(&pki_nccl_open.monotonic, config->monotonic);
     pki_store_release(&pki_nccl_open.recording, 1); /* pairs with the acquire of a start */
-    mask_turn(true);
+    pki_nccl_ask(true);
     return true;
 }
 
@@ -706,12 +545,12 @@ static void collect(void)
 /* Without a communicator nothing comes. */
 static bool is_idle(void)
 {
-    return pki_load(&contexts_live) == 0;
+    return pki_load(&pki_nccl_comms.live) == 0;
 }
 
 static void stop(void)
 {
-    mask_turn(false);
+    pki_nccl_ask(false);
     pki_store(&pki_nccl_open.recording, 0);
     pki_nccl_assemble_round(true);
     tell_of_losses();
@@ -720,8 +559,6 @@ static void stop(void)
 static void after_fork(void)
 {
     pki_nccl_callbacks_after_fork();
-    pki_nccl_contexts_after_fork();
-    mask_after_fork();
     pki_nccl_assemble_after_fork();
     backend_found = false;
 }
@@ -748,7 +585,7 @@ static size_t put_losses(char *text, size_t size, const char *words, uint64_t n)
 static void describe(pk_backend_info *info)
 {
     size_t size = sizeof info->reason;
-    uint32_t live = pki_load(&contexts_live);
+    uint32_t live = pki_load(&pki_nccl_comms.live);
     info->live = backend_found || live;
     if (!info->live || (live == 0 && pki_nccl_operations() == 0)) {
         snprintf(info->reason, size, "%.180s", how);
@@ -762,7 +599,8 @@ static void describe(pk_backend_info *info)
                     pki_load(&pki_nccl_lost.unknown) - unknown);
     n += put_losses(info->reason + n, size - n, "ends of events that were not open",
                     pki_load(&pki_nccl_lost.stale) - stale);
-    put_losses(info->reason + n, size - n, "communicators refused", pki_nccl_contexts_refused());
+    put_losses(info->reason + n, size - n, "communicators refused",
+               pki_load(&pki_nccl_comms.refused));
 }
 
 static void probe(pk_backend_info *info)

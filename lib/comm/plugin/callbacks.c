@@ -1,4 +1,5 @@
-/* lib/comm/plugin/callbacks.c - what NCCL calls, and where its events wait for the collector */
+/* lib/comm/plugin/callbacks.c - what NCCL calls and is asked for, its communicators, and where its
+ * events wait for the collector */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -7,92 +8,140 @@
 #include "comm/plugin/plugin.h"
 #include "core/thread.h"
 
-/* ---- NCCL's words as numbers ---- */
+/* ---- which events NCCL is asked for ---- */
 
-typedef struct code_word {
-    const char *text;
-    int meaning; /* a pk_comm_op or a pk_comm_type */
-} code_word;
+pki_nccl_contexts pki_nccl_comms;
 
-static const code_word functions[] = {{"other", PK_COMM_OP_OTHER},
-                                      {"AllReduce", PK_COMM_OP_ALL_REDUCE},
-                                      {"Broadcast", PK_COMM_OP_BROADCAST},
-                                      {"Reduce", PK_COMM_OP_REDUCE},
-                                      {"AllGather", PK_COMM_OP_ALL_GATHER},
-                                      {"ReduceScatter", PK_COMM_OP_REDUCE_SCATTER},
-                                      {"AlltoAll", PK_COMM_OP_ALL_TO_ALL},
-                                      {"Gather", PK_COMM_OP_GATHER},
-                                      {"Scatter", PK_COMM_OP_SCATTER},
-                                      {"Send", PK_COMM_OP_SEND},
-                                      {"Recv", PK_COMM_OP_RECV},
-                                      {"SendRecv", PK_COMM_OP_SEND_RECV},
-                                      {"PutSignal", PK_COMM_OP_OTHER},
-                                      {"Signal", PK_COMM_OP_OTHER},
-                                      {"WaitSignal", PK_COMM_OP_OTHER}};
+/* It has one mask for the process, which it hands out at each communicator's init and reads as a
+ * group begins; so it can be turned off between sessions, as long as there is a communicator:
+ * without one NCCL may have been unloaded. */
 
-static const code_word elements[] = {{"ncclUint8", PK_COMM_TYPE_BYTE},
-                                     {"ncclInt8", PK_COMM_TYPE_INT8},
-                                     {"ncclInt32", PK_COMM_TYPE_INT32},
-                                     {"ncclUint32", PK_COMM_TYPE_UINT32},
-                                     {"ncclInt64", PK_COMM_TYPE_INT64},
-                                     {"ncclUint64", PK_COMM_TYPE_UINT64},
-                                     {"ncclFloat16", PK_COMM_TYPE_FLOAT16},
-                                     {"ncclFloat32", PK_COMM_TYPE_FLOAT32},
-                                     {"ncclFloat64", PK_COMM_TYPE_FLOAT64},
-                                     {"ncclBfloat16", PK_COMM_TYPE_BFLOAT16},
-                                     {"ncclFloat8e4m3", PK_COMM_TYPE_FLOAT8_E4M3},
-                                     {"ncclFloat8e5m2", PK_COMM_TYPE_FLOAT8_E5M2}};
+/* All but what costs by the byte. */
+#define ALWAYS                                                                                     \
+    (PKI_NCCL_GROUP | PKI_NCCL_COLL | PKI_NCCL_P2P | PKI_NCCL_PROXY_OP | PKI_NCCL_GROUP_API |      \
+     PKI_NCCL_COLL_API | PKI_NCCL_P2P_API | PKI_NCCL_LAUNCH | PKI_NCCL_CE_COLL)
+#define STEPS (PKI_NCCL_PROXY_STEP | PKI_NCCL_PROXY_CTRL | PKI_NCCL_NET)
 
-static const code_word algorithms[] = {
-    {"", 0},     {"TREE", 0},      {"RING", 0}, {"COLLNET_DIRECT", 0}, {"COLLNET_CHAIN", 0},
-    {"NVLS", 0}, {"NVLS_TREE", 0}, {"PAT", 0}};
+int pki_nccl_mask = ALWAYS;
+static int *its_mask;
+static bool on;
 
-static const code_word protocols[] = {{"", 0}, {"LL", 0}, {"LL128", 0}, {"SIMPLE", 0}};
-
-static const struct {
-    const code_word *words;
-    uint8_t count;
-} lists[PKI_NCCL_CODE_KINDS] = {{functions, PKI_COUNT_OF(functions)},
-                                {elements, PKI_COUNT_OF(elements)},
-                                {algorithms, PKI_COUNT_OF(algorithms)},
-                                {protocols, PKI_COUNT_OF(protocols)}};
-
-uint64_t pki_nccl_seen[PKI_NCCL_SEEN];
-
-_Static_assert(PKI_COUNT_OF(functions) < 32 && PKI_COUNT_OF(elements) < 32, "five bits");
-
-uint8_t pki_nccl_look_up(pki_nccl_code_kind kind, const char *text)
+static bool is_set(const char *name)
 {
-    uint8_t code = 0;
-    if (!text)
-        return 0;
-    for (uint8_t i = 0; i < lists[kind].count; i++)
-        if (strcmp(lists[kind].words[i].text, text) == 0)
-            code = i;
-    uint64_t key = pki_nccl_code_key(kind, text);
-    pki_store(pki_nccl_code_seen(key), key << 5 | code);
-    return code;
+    const char *text = secure_getenv(name);
+    return text && strcmp(text, "1") == 0;
 }
 
-static void pki_nccl_codes_forget(void)
+/* What the environment asks for (PK_NCCL_KERNEL_CH, PK_NCCL_PROXY_STEPS). */
+static void choose(void)
 {
-    for (int i = 0; i < PKI_NCCL_SEEN; i++)
-        pki_store(&pki_nccl_seen[i], 0);
+    int mask = ALWAYS;
+    mask |= is_set("PK_NCCL_KERNEL_CH") ? PKI_NCCL_KERNEL_CH : 0;
+    mask |= is_set("PK_NCCL_PROXY_STEPS") ? STEPS : 0;
+    pki_store(&pki_nccl_mask, mask);
 }
 
-const char *pki_nccl_text(pki_nccl_code_kind kind, uint8_t code)
+static void mask_at(int *mask)
 {
-    return lists[kind].words[code < lists[kind].count ? code : 0].text;
+    if (!mask)
+        return;
+    pki_store(&its_mask, mask);
+    pki_store(mask, pki_load(&on) ? pki_load(&pki_nccl_mask) : 0);
 }
 
-pk_comm_op pki_nccl_op(uint8_t function)
+void pki_nccl_ask(bool now_on)
 {
-    return (pk_comm_op)functions[function < PKI_COUNT_OF(functions) ? function : 0].meaning;
+    int *mask = pki_load(&its_mask);
+    if (now_on)
+        choose();
+    pki_store(&on, now_on);
+    if (mask && pki_load(&pki_nccl_comms.live) > 0)
+        pki_store(mask, now_on ? pki_load(&pki_nccl_mask) : 0);
 }
 
-pk_comm_type pki_nccl_type(uint8_t element)
+/* ---- NCCL's communicators, as its profiler interface describes them ---- */
+
+static pki_nccl_context comms[PKI_NCCL_CONTEXTS];
+
+/* Never 0, and never the same again before 2^22 others have been there. */
+static uint32_t next_context(const pki_nccl_context *c, uint32_t index)
 {
-    return (pk_comm_type)elements[element < PKI_COUNT_OF(elements) ? element : 0].meaning;
+    uint32_t n = (c->handle & ~(PKI_NCCL_CONTEXTS - 1u)) + PKI_NCCL_CONTEXTS;
+    return (n ? n : PKI_NCCL_CONTEXTS) | index;
+}
+
+static bool claim_context(pki_nccl_context *c)
+{
+    uint32_t none = PKI_NCCL_CONTEXT_FREE;
+    return pki_load(&c->state) == none &&
+           __atomic_compare_exchange_n(&c->state, &none, PKI_NCCL_CONTEXT_CLAIMED, false,
+                                       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* All but the state, which others look at meanwhile. */
+static void clear_context(pki_nccl_context *c, uint32_t context)
+{
+    c->handle = context;
+    c->described = 0;
+    c->rank = -1;
+    c->ranks = c->nodes = 0;
+    c->id = 0;
+    memset(c->name, 0, sizeof c->name);
+}
+
+static uint32_t context_open(void)
+{
+    for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++) {
+        pki_nccl_context *c = &comms[i];
+        if (!claim_context(c))
+            continue;
+        uint32_t context = next_context(c, i);
+        clear_context(c, context);
+        pki_store_release(&c->state, PKI_NCCL_CONTEXT_LIVE); /* pairs with pki_nccl_context_at */
+        if (pki_fetch_add(&pki_nccl_comms.live, 1) == 0)
+            pki_bell_ring(&pki_collector_bell); /* which was idle */
+        return context;
+    }
+    pki_fetch_add(&pki_nccl_comms.refused, 1);
+    return 0;
+}
+
+pki_nccl_context *pki_nccl_context_at(uint32_t index)
+{
+    uint32_t state = pki_load_acquire(&comms[index].state); /* pairs with open, and with close */
+    return state == PKI_NCCL_CONTEXT_LIVE || state == PKI_NCCL_CONTEXT_GONE ? &comms[index] : NULL;
+}
+
+static pki_nccl_context *find_context(uint32_t context)
+{
+    pki_nccl_context *c = context ? pki_nccl_context_at(pki_nccl_context_index(context)) : NULL;
+    return c && c->handle == context && pki_load(&c->state) == PKI_NCCL_CONTEXT_LIVE ? c : NULL;
+}
+
+static void context_describe(uint32_t context, const char *name, uint64_t id, int32_t rank,
+                             int32_t ranks, int32_t nodes)
+{
+    pki_nccl_context *c = find_context(context);
+    uint32_t undescribed = 0;
+    if (!c || !__atomic_compare_exchange_n(&c->described, &undescribed, 1, false, __ATOMIC_RELAXED,
+                                           __ATOMIC_RELAXED))
+        return;
+    size_t n = name ? strnlen(name, sizeof c->name - 1) : 0;
+    memcpy(c->name, n ? name : "", n);
+    c->id = id;
+    c->rank = rank;
+    c->ranks = ranks;
+    c->nodes = nodes;
+    pki_store_release(&c->described, 2); /* pairs with the collector's acquire */
+}
+
+static void context_close(uint32_t context)
+{
+    pki_nccl_context *c = find_context(context);
+    uint32_t open = PKI_NCCL_CONTEXT_LIVE;
+    if (c && __atomic_compare_exchange_n(&c->state, &open, PKI_NCCL_CONTEXT_GONE, false,
+                                         __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        __atomic_sub_fetch(&pki_nccl_comms.live, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- where NCCL's events wait for the collector ---- */
@@ -375,7 +424,7 @@ static void describe_context(const pki_nccl_event *e, const char *const *name, c
     const pki_nccl_context *c =
         named ? pki_nccl_context_at(pki_nccl_context_index(e->context)) : NULL;
     if (c && pki_load(&c->described) == 0)
-        pki_nccl_context_describe(e->context, *name, *hash, rank, 0, 0);
+        context_describe(e->context, *name, *hash, rank, 0, 0);
 }
 
 static pki_nccl_coll_v4 coll_of_v2(const pki_nccl_coll_v2 *d)
@@ -577,13 +626,19 @@ int pki_nccl_change_v4(void *event, int state, void *args)
 
 /* ---- communicators ---- */
 
+static void forget_words(void)
+{
+    for (int i = 0; i < PKI_NCCL_SEEN; i++)
+        pki_store(&pki_nccl_seen[i], 0);
+}
+
 /* Whether or not a session is open: the next one will want to know of it. */
 static uint32_t open_comm(void **context, int *mask)
 {
-    uint32_t made = make_pool() ? pki_nccl_context_open() : 0;
+    uint32_t made = make_pool() ? context_open() : 0;
     *context = (void *)(uintptr_t)made;
-    pki_nccl_codes_forget();
-    pki_nccl_mask_at(mask);
+    forget_words();
+    mask_at(mask);
     return made;
 }
 
@@ -597,7 +652,7 @@ int pki_nccl_init_v4(void **context, int *mask, const char *name, uint64_t hash,
                      int ranks, int rank, pki_nccl_logger *log)
 {
     (void)log;
-    pki_nccl_context_describe(open_comm(context, mask), name, hash, rank, ranks, nodes);
+    context_describe(open_comm(context, mask), name, hash, rank, ranks, nodes);
     return PKI_NCCL_SUCCESS;
 }
 
@@ -609,7 +664,7 @@ int pki_nccl_init_v5(void **context, uint64_t id, int *mask, const char *name, i
 
 int pki_nccl_finalize_comm(void *context)
 {
-    pki_nccl_context_close((uint32_t)(uintptr_t)context);
+    context_close((uint32_t)(uintptr_t)context);
     return PKI_NCCL_SUCCESS;
 }
 
@@ -621,4 +676,9 @@ void pki_nccl_callbacks_after_fork(void)
     memset(&pki_nccl_lost, 0, sizeof pki_nccl_lost);
     own_tid = 0;
     kept = NULL;
+    its_mask = NULL;
+    on = false;
+    for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++) /* used up: its NCCL may still hold one */
+        comms[i].state = PKI_NCCL_CONTEXT_FREE;
+    pki_nccl_comms = (pki_nccl_contexts){0, 0};
 }

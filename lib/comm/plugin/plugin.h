@@ -2,14 +2,13 @@
  *
  *     abi.h        NCCL's profiler interface, as it lies in memory
  *     entry.c      the tables that it looks up
- *     callbacks.c  what NCCL calls; the pool in which events wait for the collector; NCCL's words
- *                  as numbers
- *     assemble.c   the collector: what is known of an event in the pool, communicators, which event
- *                  belongs to which, when an operation is over, what is reported of the network and
- *                  of kernels
+ *     callbacks.c  what NCCL calls, and which events it is asked for; communicators as it announces
+ *                  them; the pool in which events wait for the collector
+ *     assemble.c   the collector: NCCL's words as numbers, what is known of an event in the pool,
+ *                  communicators, which event belongs to which, when an operation is over, what is
+ *                  reported of the network and of kernels
  *     backend.c    start, stop, what it says of itself; how NCCL is made to find us:
- *                  NCCL_PROFILER_PLUGIN, libpkshim.so; communicators as NCCL announces them; which
- *                  events it is asked for; operations into trace and figures
+ *                  NCCL_PROFILER_PLUGIN, libpkshim.so; operations into trace and figures
  *
  * Callbacks are NCCL's threads', in the midst of a collective. They take no lock, allocate nothing,
  * call no CUDA, and answer success whatever happens.
@@ -204,8 +203,6 @@ static inline uint8_t pki_nccl_code(pki_nccl_code_kind kind, const char *word)
 }
 
 const char *pki_nccl_text(pki_nccl_code_kind kind, uint8_t code);
-pk_comm_op pki_nccl_op(uint8_t function);
-pk_comm_type pki_nccl_type(uint8_t element);
 
 /* ---- NCCL's communicators, as its profiler interface describes them ---- */
 
@@ -231,11 +228,12 @@ typedef struct pki_nccl_context {
     char name[PKI_NCCL_NAME];
 } pki_nccl_context;
 
-/* 0: there are too many. id and name may come later. */
-uint32_t pki_nccl_context_open(void);
-void pki_nccl_context_describe(uint32_t context, const char *name, uint64_t id, int32_t rank,
-                               int32_t ranks, int32_t nodes);
-void pki_nccl_context_close(uint32_t context);
+typedef struct pki_nccl_contexts {
+    uint32_t live;    /* opened, and not closed */
+    uint64_t refused; /* there were too many */
+} pki_nccl_contexts;
+
+extern pki_nccl_contexts pki_nccl_comms;
 
 /* By its index; NULL if it is free. Whether a context is still that one's: compare. */
 pki_nccl_context *pki_nccl_context_at(uint32_t index);
@@ -247,10 +245,8 @@ static inline uint32_t pki_nccl_context_index(uint32_t context)
 
 /* ---- which events NCCL is asked for ---- */
 
-bool pki_nccl_mask_kernels(void);
-
-/* NCCL reads its mask there, as long as a communicator lives. */
-void pki_nccl_mask_at(int *mask);
+extern int pki_nccl_mask; /* while a session wants any */
+void pki_nccl_ask(bool on);
 
 /* ---- what the collector knows of the event in a place ---- */
 
