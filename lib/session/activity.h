@@ -97,4 +97,3 @@ typedef struct pki_activity_counts {
 
 /* The session's part. */
 pki_activity_counts pki_activity_counted(void);
-void pki_activity_reset(void); /* forgets tracks and counts; between sessions */

@@ -52,7 +52,7 @@ static void forget(void)
         known_until[i] = UINT64_MAX;
 }
 
-void pki_activity_reset(void)
+static void reset(void)
 {
     for (uint32_t i = 0; i < track_count; i++) {
         free((char *)(uintptr_t)tracks[i].process);
@@ -60,11 +60,6 @@ void pki_activity_reset(void)
     }
     free(tracks);
     forget();
-}
-
-static void after_fork(void)
-{
-    forget(); /* it may be half of something */
 }
 
 pki_activity_counts pki_activity_counted(void)
@@ -350,13 +345,6 @@ void pki_activity_slept(const pki_clock_sleeps *now)
     pki_store(&sleeps.end, now->end);
 }
 
-static pk_status learn_origin(pki_session *s)
-{
-    pki_store(&origin, s->arena->header->clock.origin_ns);
-    pki_activity_slept(&s->arena->header->clock.sleeps);
-    return PK_OK;
-}
-
 uint64_t pki_activity_ns(uint64_t monotonic_ns)
 {
     pki_clock_sleeps now = {pki_load(&sleeps.all), pki_load(&sleeps.last), pki_load(&sleeps.end)};
@@ -372,21 +360,6 @@ uint64_t pki_activity_ticks(void)
 {
     return pki_ticks(pki_the_session.config.monotonic);
 }
-
-/* Where nobody tells of devices no step waits for it, and nothing is kept. */
-static void start(pki_session *s)
-{
-    (void)s;
-    await(pki_backends_tell_of_devices(NULL));
-}
-
-const pki_service pki_service_activity = {
-    .name = "activity",
-    .reset = pki_activity_reset,
-    .open = learn_origin,
-    .start = start,
-    .after_fork = after_fork,
-};
 
 /* ---- the table of backends ---- */
 
@@ -467,7 +440,7 @@ static bool is_asked(size_t i)
 /* By who is left behind the libraries are given back, which the session has done with. */
 static bool may_be_asked(size_t i)
 {
-    /* Pairs with the release in pki_backends_start. */
+    /* Pairs with the release in start. */
     return left_behind && pki_load(&away[i]) ? true : pki_load_acquire(&live[i]);
 }
 
@@ -596,21 +569,26 @@ static void remember(const pki_config *config)
     pthread_mutex_unlock(&lock);
 }
 
-void pki_backends_foresee(const pki_config *config)
+static pk_status open_activities(pki_session *s)
 {
+    pki_store(&origin, s->arena->header->clock.origin_ns);
+    pki_activity_slept(&s->arena->header->clock.sleeps);
     for (size_t i = 0; i < pki_backend_count; i++)
-        if (pki_backends[i]->foresee && is_requested(pki_backends[i], config))
+        if (pki_backends[i]->foresee && is_requested(pki_backends[i], &s->config))
             pki_backends[i]->foresee();
+    return PK_OK;
 }
 
-void pki_backends_start(const pki_config *config)
+/* Where nobody tells of devices no step waits for it, and nothing is kept. */
+static void start(pki_session *s)
 {
-    remember(config);
+    remember(&s->config);
     pki_store(&stopped_cpu, 0);
     for (size_t i = 0; i < pki_backend_count; i++)
         pki_store_release(&live[i], in_use[i] && !is_away(i) && pki_backends[i]->start &&
-                                        pki_backends[i]->start(config));
+                                        pki_backends[i]->start(&s->config));
     open_mirrors();
+    await(pki_backends_tell_of_devices(NULL));
 }
 
 bool pki_backends_asking(void)
@@ -641,7 +619,7 @@ bool pki_backends_tell_of_devices(const pki_backend *but)
 void pki_backends_collect(void)
 {
     for (size_t i = 0; i < pki_backend_count; i++)
-        if (pki_load_acquire(&live[i]) && /* pairs with the release in pki_backends_start */
+        if (pki_load_acquire(&live[i]) && /* pairs with the release in start */
             pki_backends[i]->collect)
             pki_backends[i]->collect();
 }
@@ -655,21 +633,23 @@ uint64_t pki_backends_cpu(void)
 {
     uint64_t ns = pki_load(&stopped_cpu);
     for (size_t i = 0; i < pki_backend_count; i++)
-        if (pki_load_acquire(&live[i])) /* pairs with the release in pki_backends_start */
+        if (pki_load_acquire(&live[i])) /* pairs with the release in start */
             ns += cpu_of(i);
     return ns;
 }
 
-void pki_backends_halt(void)
+static void halt(pki_session *s)
 {
+    (void)s;
     pki_mirrors_close();
     for (size_t i = 0; i < pki_backend_count; i++)
         if (live[i] && pki_backends[i]->halt)
             pki_backends[i]->halt();
 }
 
-void pki_backends_stop(void)
+static void stop(pki_session *s)
 {
+    (void)s;
     for (size_t i = 0; i < pki_backend_count; i++) {
         if (live[i] && pki_backends[i]->stop)
             pki_backends[i]->stop();
@@ -678,8 +658,9 @@ void pki_backends_stop(void)
     }
 }
 
-void pki_backends_after_fork(void)
+static void after_fork(void)
 {
+    forget(); /* it may be half of something */
     pthread_mutex_init(&lock, NULL);
     pthread_mutex_init(&pki_asking_lock, NULL);
     any_session = false;
@@ -692,6 +673,16 @@ void pki_backends_after_fork(void)
             pki_backends[i]->after_fork();
     }
 }
+
+const pki_service pki_service_activity = {
+    .name = "activity",
+    .reset = reset,
+    .open = open_activities,
+    .start = start,
+    .halt = halt,
+    .close = stop,
+    .after_fork = after_fork,
+};
 
 /* Its place in the table; pki_backend_count: there is none. */
 static size_t find(const char *name)

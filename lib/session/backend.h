@@ -94,9 +94,7 @@ extern const size_t pki_backend_count;
 /* Does the list in pk_options.backends ("" for none given) ask for this one? */
 bool pki_backend_wanted(const pki_backend *backend, const char *list);
 
-/* Remembers the list in the configuration, and starts, visits and stops those that it asks for. */
-void pki_backends_foresee(const pki_config *config); /* start follows, unless pk_start fails */
-void pki_backends_start(const pki_config *config);
+/* They are started and stopped with the service of activities. */
 void pki_backends_flush(pki_flush why);
 /* Who asks drivers, which may take their time, has this lock, before the drain lock. */
 extern pthread_mutex_t pki_asking_lock;
@@ -109,8 +107,6 @@ bool pki_backends_tell_of_devices(const pki_backend *but);
 /* pk_backend_status of number i, of what is known. */
 void pki_backend_told(size_t i, pk_backend_info *info);
 uint64_t pki_backends_cpu(void); /* of the running or the last session */
-void pki_backends_halt(void);    /* then the last flush and ask, and under the drain lock: */
-void pki_backends_stop(void);
 
 /* The thread that asks has not come back from a call within so many seconds, and the session goes
  * on without it: the backends say so, and none of those that are asked is used by another session
@@ -121,4 +117,3 @@ void pki_backends_leave(double seconds);
  * lock; then its flush and ask give the libraries back, and hand over nothing. And: it ends. */
 void pki_backends_asked_by(const bool *left);
 void pki_backends_come_back(void);
-void pki_backends_after_fork(void);

@@ -144,7 +144,7 @@ static const pki_service phases = {
 
 /* What measures stands before what tells of it: figures in files are then of the same round. */
 const pki_service *const pki_services[] = {
-    &pki_service_activity,
+    &pki_service_activity, /* and what hands over, the backends */
     &pki_service_tail,
     &progress,
     &phases,
@@ -233,13 +233,11 @@ static void in_child(void)
     pki_services_each(after_fork, ());
     if (pki_session_after_fork()) {
         pki_drain_abandon(s);
-        pki_activity_reset();
     } else if (s->open && s->writing) {
         pki_own_close(&s->file.own);
     }
     pki_dl_after_fork();
     pki_driver_after_fork();
-    pki_backends_after_fork();
     pki_log_after_fork();
     pki_names_after_fork();
     pki_samplers_after_fork();
@@ -497,10 +495,7 @@ static pk_status make_ready(pki_session *s)
     if (!status)
         pki_session_history_open(s);
     status = status ? status : open_registry(s);
-    status = status ? status : pki_services_open(s);
-    if (!status)
-        pki_backends_foresee(&s->config);
-    return status;
+    return status ? status : pki_services_open(s);
 }
 
 /* The gate opens last but one: with the collector there is somebody to take what is recorded. */
@@ -573,11 +568,10 @@ static pk_status pki_session_start(pki_session *s, const pk_options *options)
         pki_session_reset_log();
         return status;
     }
-    pki_backends_start(&s->config);
-    pki_asker_start(s);
     log_start(s);
     warn_of_clock(s);
     pki_services_each(start, (s));
+    pki_asker_start(s);
     return PK_OK;
 }
 
@@ -588,7 +582,6 @@ static void last_rounds(pki_session *s)
 {
     uint64_t now = pki_ticks(s->config.monotonic), before = pki_toll_begin();
     pki_services_each(halt, (s));
-    pki_backends_halt();
     if (!pki_asker_do(s, PKI_FLUSH_LAST))
         pki_log(PK_LOG_WARNING,
                 "a call of a driver's has not come back for %g s of pk_stop: the report says for "
@@ -596,7 +589,6 @@ static void last_rounds(pki_session *s)
                 (double)pki_asker_patience_ns / 1e9);
     pki_asker_stop(s);
     pthread_mutex_lock(&pki_drain_lock);
-    pki_backends_stop();
     pki_services_each(close, (s));
     pthread_mutex_unlock(&pki_drain_lock);
     pki_registry_close(s->registry);
