@@ -461,12 +461,11 @@ void pki_samplers_after_fork(void)
 /* ---- which calls are sampled ---- */
 
 #define GAP_MOST (1u << 20)
-#define BESIDE_NS 150.0   /* of a sampled call, beside its two readings */
-#define READING_MOST 10.0 /* times as long as it can be short: what is longer was taken off */
-#define GROWS 4u          /* at most, from one sample to the next */
-#define ASIDE_NS 40.0     /* what leaving the fast path costs a call */
-#define ASIDE_SHARE 0.25  /* of the bound, for that */
-#define FIRST_CALLS 256u
+#define BESIDE_NS 150.0    /* of a sampled call, beside its two readings */
+#define READING_MOST 10.0  /* times as long as it can be short: what is longer was taken off */
+#define GROWS 4u           /* at most, from one sample to the next */
+#define ASIDE_NS 40.0      /* what leaving the fast path costs a call */
+#define ASIDE_SHARE 0.25   /* of the bound, for that */
 #define FEW 8u             /* samples of a region tell too little of how often it is called */
 #define IN_VAIN_MOST 1024u /* calls off the fast path, of a thread that has no events */
 
@@ -585,16 +584,6 @@ static void count_in_vain(uint32_t id)
     static _Thread_local uint32_t in_vain;
     if (++in_vain % IN_VAIN_MOST == 0)
         mark_frequent(id);
-}
-
-bool pki_events_met_enough(const pki_thread *t)
-{
-    static _Thread_local uint32_t met, session;
-    if (session != t->session) {
-        session = t->session;
-        met = 0;
-    }
-    return met <= FIRST_CALLS && ++met == FIRST_CALLS;
 }
 
 /* A thinned region is off the fast path whether frequent or not, so it is not known which of its

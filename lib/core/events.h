@@ -140,10 +140,6 @@ bool pki_events_keep_off_fast_path(uint32_t id);
  * those of a sampled one. */
 uint32_t pki_events_begin(pki_thread *t, uint32_t id, bool picked, uint32_t thin_gap);
 
-/* A thread's first calls all leave the fast path, so that regions that an earlier session has used
- * are met. Has it made enough of them with this one? Once. */
-bool pki_events_met_enough(const pki_thread *t);
-
 /* The innermost region, which is a sampled one, or one around it, ends now. */
 void pki_events_read_end(const pki_thread *t);
 void pki_events_forget_end(void); /* what was read is used up */

@@ -25,12 +25,6 @@ uint32_t pki_events_begin(pki_thread *t, uint32_t id, bool picked, uint32_t thin
     return 0;
 }
 
-bool pki_events_met_enough(const pki_thread *t)
-{
-    (void)t;
-    return false;
-}
-
 void pki_events_read_end(const pki_thread *t)
 {
     (void)t;

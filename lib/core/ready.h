@@ -55,6 +55,3 @@ typedef struct pki_ready {
 
 /* Within pki_enter and pki_leave. The thread goes on to wait for others, or comes from there. */
 void pki_ready_border(pki_ready *r, const pki_thread *t, bool to_wait);
-
-/* Its block is to be another thread's. Beside any of the above, of other threads. */
-void pki_ready_forget(pki_ready *r, const pki_thread *t);

@@ -147,10 +147,24 @@ static void begin_at(pki_thread *t, uint32_t what, uint64_t now)
     pki_store_release(&t->state, state + sizeof(pki_frame));
 }
 
+#define FIRST_CALLS 256u
+
+/* A thread's first calls all leave the fast path, so that regions that an earlier session has used
+ * are met. Has it made enough of them with this one? Once. */
+static bool met_enough(const pki_thread *t)
+{
+    static _Thread_local uint32_t met, session;
+    if (session != t->session) {
+        session = t->session;
+        met = 0;
+    }
+    return met <= FIRST_CALLS && ++met == FIRST_CALLS;
+}
+
 /* The flags of its frame. Last, since what follows is the call's. */
 static PKI_COLD uint32_t sample(pki_thread *t, uint32_t id, bool picked)
 {
-    if (pki_events_met_enough(t))
+    if (met_enough(t))
         pki_thin_settle(t);
     uint32_t thin = pki_load(&pki_thin[id]);
     bool skips = pki_thin_skips_calls(thin);

@@ -418,7 +418,9 @@ void pki_registry_recycle(pki_registry *r, pki_thread *t)
     pki_thread *gone = t; /* another thread may be making a step meanwhile: its word stands */
     __atomic_compare_exchange_n(&r->stepper, &gone, NULL, false, __ATOMIC_RELAXED,
                                 __ATOMIC_RELAXED);
-    pki_ready_forget(&r->ready, t);
+    const pki_thread *ready = t;
+    __atomic_compare_exchange_n(&r->ready.of, &ready, NULL, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
     pki_store_release(&t->life, (uint32_t)PKI_THREAD_FREE);
     t->next_free = r->free;
     r->free = t;

@@ -153,12 +153,6 @@ static void close_stretch(pki_ready *r, const pki_thread *t, bool own)
     r->mine = 0;
 }
 
-void pki_ready_forget(pki_ready *r, const pki_thread *t)
-{
-    const pki_thread *gone = t;
-    __atomic_compare_exchange_n(&r->of, &gone, NULL, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-}
-
 void pki_ready_border(pki_ready *r, const pki_thread *t, bool to_wait)
 {
     if (pki_exchange_acquire(&r->busy, 1u))
