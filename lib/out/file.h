@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/files.h"
+#include "base/log.h"
 #include "out/gz.h"
 
 /* ---- target ---- */
@@ -37,6 +38,9 @@ typedef struct pki_target_text {
 /* Why a file of this path could not be made: what stands there instead and what to name, if that is
  * it; otherwise the error's own words. hints may be NULL. Leaves errno as it is. */
 pki_target_text pki_target_why(const char *path, int error, const pki_target_hints *hints);
+
+/* The same as a session's message: "trace run.json: ...". nothing: as above. */
+pk_status pki_target_fail(const char *what, const char *path, int error, const char *nothing);
 
 /* ---- what the files of a trace are called that is cut into several ---- */
 

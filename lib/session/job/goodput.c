@@ -441,9 +441,7 @@ static void wait_for_file(void)
 
 static pk_status why_not(const char *path, int error)
 {
-    static const pki_target_hints hints = {"leave goodput_path empty for no state file", NULL};
-    return pki_fail(pki_status_of_errno(error), "goodput %s: %s", path,
-                    pki_target_why(path, error, &hints).text);
+    return pki_target_fail("goodput", path, error, "leave goodput_path empty for no state file");
 }
 
 /* Once the fold is open. Of several ranks with one file (no %r in its name) the first has it. */

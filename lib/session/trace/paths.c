@@ -44,18 +44,14 @@ static found examine(const char *path, pki_owned *own)
 
 pk_status pki_paths_trace_error(const char *trace, int error)
 {
-    static const pki_target_hints hints = {"leave trace_path empty for statistics only", NULL};
-    return pki_fail(pki_status_of_errno(error), "trace %s: %s", trace,
-                    pki_target_why(trace, error, &hints).text);
+    return pki_target_fail("trace", trace, error, "leave trace_path empty for statistics only");
 }
 
 static pk_status arena_error(const char *arena, int error)
 {
-    static const pki_target_hints hints = {
-        "\"none\" in arena_path leaves the arena in memory, where it does not survive a kill",
-        NULL};
-    return pki_fail(pki_status_of_errno(error), "arena %s: %s", arena,
-                    pki_target_why(arena, error, &hints).text);
+    return pki_target_fail(
+        "arena", arena, error,
+        "\"none\" in arena_path leaves the arena in memory, where it does not survive a kill");
 }
 
 /* Before anything is opened or moved away. */

@@ -423,9 +423,7 @@ static pk_status status_of_file(void)
 
 static pk_status why_not(const char *path, int error)
 {
-    static const pki_target_hints hints = {"leave metrics_path empty for no metrics", NULL};
-    return pki_fail(pki_status_of_errno(error), "metrics %s: %s", path,
-                    pki_target_why(path, error, &hints).text);
+    return pki_target_fail("metrics", path, error, "leave metrics_path empty for no metrics");
 }
 
 /* Can there be such a file? And the first one, at once. After the fold has been opened. */

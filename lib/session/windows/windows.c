@@ -375,9 +375,7 @@ static void write_ended(pki_session *s)
 
 static pk_status why_not(const char *path, int error)
 {
-    static const pki_target_hints hints = {"leave windows_path empty for no windows", NULL};
-    return pki_fail(pki_status_of_errno(error), "windows %s: %s", path,
-                    pki_target_why(path, error, &hints).text);
+    return pki_target_fail("windows", path, error, "leave windows_path empty for no windows");
 }
 
 /* Makes the file, if one is asked for. After the fold has been opened. */
