@@ -168,19 +168,6 @@ compare_show compare_markdown; /* compare/forms.c */
 compare_show compare_json;     /* compare/forms.c, docs/internals/bench.md */
 compare_show compare_junit;    /* compare/forms.c */
 
-/* compare/forms.c: for all of them, in words. */
-typedef struct compare_string {
-    char text[256];
-} compare_string;
-
-/* "cannot tell: 14 more process runs" */
-compare_string compare_format_verdict(const compare_row *row);
-compare_string compare_format_interval(const compare_row *row); /* "0.9810 .. 1.0041" */
-compare_string compare_format_ratio(const compare_row *row);
-compare_string compare_format_time(double ns);
-compare_string compare_format_summary(const comparison *c); /* "1 slower, 2 same, 4 cannot tell" */
-compare_string compare_format_method(const comparison *c);  /* "20 pairs of process runs, ..." */
-
 /* ---- what `pk compare` and `pk bench-ab` both take, and where they put it ---- */
 
 typedef struct compare_wish {
@@ -284,14 +271,6 @@ typedef struct ab_child {
 } ab_child;
 
 #define AB_CHILD_FD 3
-bool ab_child_start(ab_child *child, char *const arguments[], const char *log, complaint *why);
-
-/* Bytes read; 0 at its end; -1, and why, when the time is up or pk was interrupted. */
-long ab_child_read(const ab_child *child, void *to, size_t size, double until, complaint *why);
-
-/* Waits for it, having killed it if it was not read to its end. False, and why: it failed, and what
- * the last line of its output was. */
-bool ab_child_finish(ab_child *child, bool kill_it, const char *log, complaint *why);
 
 /* False unless it ended well; how it ended and what the last line of its output was. */
 bool ab_ended_well(int status, const char *log, complaint *why);

@@ -11,7 +11,12 @@
 
 /* ---- figures ---- */
 
-compare_string compare_format_time(double ns)
+/* For all of them, in words. */
+typedef struct compare_string {
+    char text[256];
+} compare_string;
+
+static compare_string compare_format_time(double ns)
 {
     compare_string string = {"-"};
     if (ns > 0)
@@ -26,14 +31,15 @@ static int put_ratio(char *out, size_t size, double ratio)
     return snprintf(out, size, ratio < 10 ? "%.4f" : "%.4g", ratio);
 }
 
-compare_string compare_format_ratio(const compare_row *row)
+static compare_string compare_format_ratio(const compare_row *row)
 {
     compare_string string;
     put_ratio(string.text, sizeof string.text, row->decided ? row->decision.ratio : NAN);
     return string;
 }
 
-compare_string compare_format_interval(const compare_row *row)
+/* "0.9810 .. 1.0041" */
+static compare_string compare_format_interval(const compare_row *row)
 {
     const pki_interval *i = &row->decision.interval;
     compare_string string = {"-"};
@@ -54,7 +60,8 @@ static const char *unit_of(const compare_row *row, bool several)
     return several ? "process runs" : "process run";
 }
 
-compare_string compare_format_verdict(const compare_row *row)
+/* "cannot tell: 14 more process runs" */
+static compare_string compare_format_verdict(const compare_row *row)
 {
     compare_string string;
     const pki_decision *d = &row->decision;
@@ -77,7 +84,8 @@ compare_string compare_format_verdict(const compare_row *row)
     return string;
 }
 
-compare_string compare_format_summary(const comparison *c)
+/* "1 slower, 2 same, 4 cannot tell" */
+static compare_string compare_format_summary(const comparison *c)
 {
     static const pki_change order[] = {PKI_SLOWER, PKI_FASTER, PKI_SAME, PKI_UNSURE};
     compare_string string = {""};
@@ -103,7 +111,8 @@ static size_t most_runs(const comparison *c)
     return most;
 }
 
-compare_string compare_format_method(const comparison *c)
+/* "20 pairs of process runs, ..." */
+static compare_string compare_format_method(const comparison *c)
 {
     compare_string string;
     size_t n = most_runs(c), size = sizeof string.text;

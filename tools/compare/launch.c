@@ -40,7 +40,8 @@ static void become(int out, const char *log, char *const arguments[])
     _exit(127);
 }
 
-bool ab_child_start(ab_child *child, char *const arguments[], const char *log, complaint *why)
+static bool ab_child_start(ab_child *child, char *const arguments[], const char *log,
+                           complaint *why)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC))
@@ -59,7 +60,9 @@ bool ab_child_start(ab_child *child, char *const arguments[], const char *log, c
 
 /* ---- reading ---- */
 
-long ab_child_read(const ab_child *child, void *to, size_t size, double until, complaint *why)
+/* Bytes read; 0 at its end; -1, and why, when the time is up or pk was interrupted. */
+static long ab_child_read(const ab_child *child, void *to, size_t size, double until,
+                          complaint *why)
 {
     for (;;) {
         double left = until - ab_now();
@@ -113,7 +116,9 @@ bool ab_ended_well(int status, const char *log, complaint *why)
     return complaint_set(why, "exited with status %d%s", WEXITSTATUS(status), said);
 }
 
-bool ab_child_finish(ab_child *child, bool kill_it, const char *log, complaint *why)
+/* Waits for it, having killed it if it was not read to its end. False, and why: it failed, and what
+ * the last line of its output was. */
+static bool ab_child_finish(ab_child *child, bool kill_it, const char *log, complaint *why)
 {
     int status = 0;
     pid_t ended;

@@ -17,7 +17,8 @@
 
 /* ---- tables as CSV and as one JSON object per line ---- */
 
-void export_csv_head(FILE *to, rows_table of, int without)
+/* Without the column of this number; -1: with all. */
+static void export_csv_head(FILE *to, rows_table of, int without)
 {
     const rows_about *about = rows_about_table(of);
     const char *between = "";
@@ -30,7 +31,7 @@ void export_csv_head(FILE *to, rows_table of, int without)
     putc('\n', to);
 }
 
-void export_csv_rows(FILE *to, rows *r, rows_table of, int without)
+static void export_csv_rows(FILE *to, rows *r, rows_table of, int without)
 {
     const rows_about *about = rows_about_table(of);
     for (uint64_t row = 0; row < rows_count(r, of); row++) {
@@ -99,7 +100,9 @@ typedef struct folder {
     table_file *files[ROWS_TABLES]; /* NULL: not wanted */
 } folder;
 
-bool export_make_folder(const char *path, bool *made, complaint *why)
+/* False, and why, if there is none and none can be made. made: there was none; not
+ * NULL. */
+static bool export_make_folder(const char *path, bool *made, complaint *why)
 {
     *made = mkdir(path, 0777) == 0;
     return *made || errno == EEXIST || complaint_set(why, "%s: %s", path, strerror(errno));
@@ -146,8 +149,10 @@ static bool open_file(folder *f, const char *path, rows_table of, complaint *why
     return true;
 }
 
-bool export_to_folder(export_sink *to, const char *path, const export_form *form,
-                      const rows_wish *wish, complaint *why)
+/* DIR/TABLE.ENDING for each table of the wish. False, and why; so are the others.
+ */
+static bool export_to_folder(export_sink *to, const char *path, const export_form *form,
+                             const rows_wish *wish, complaint *why)
 {
     folder *f = memory_zeroed(1, sizeof *f);
     bool good = export_make_folder(path, &f->made, why);
@@ -300,7 +305,9 @@ static bool partition_finish(void *user, bool whole, complaint *why)
     return good;
 }
 
-bool export_to_partitions(export_sink *to, const char *path, const rows_wish *wish, complaint *why)
+/* DIR/rank=N/TABLE.csv. */
+static bool export_to_partitions(export_sink *to, const char *path, const rows_wish *wish,
+                                 complaint *why)
 {
     partitions *p = memory_zeroed(1, sizeof *p);
     *p = (partitions){.path = path, .wish = wish};

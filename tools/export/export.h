@@ -28,21 +28,5 @@ typedef struct export_form {
 
 extern const export_form export_csv, export_ndjson;
 
-/* export/export.c: DIR/TABLE.ENDING for each table of the wish. False, and why; so are the others.
- */
-bool export_to_folder(export_sink *to, const char *path, const export_form *form,
-                      const rows_wish *wish, complaint *why);
-
-/* export/export.c: DIR/rank=N/TABLE.csv. */
-bool export_to_partitions(export_sink *to, const char *path, const rows_wish *wish, complaint *why);
-
 /* export/sqlite.c, or none.c without it. */
 bool export_to_sqlite(export_sink *to, const char *path, const rows_wish *wish, complaint *why);
-
-/* export/export.c: false, and why, if there is none and none can be made. made: there was none; not
- * NULL. */
-bool export_make_folder(const char *path, bool *made, complaint *why);
-
-/* export/export.c: without the column of this number; -1: with all. */
-void export_csv_head(FILE *to, rows_table of, int without);
-void export_csv_rows(FILE *to, rows *r, rows_table of, int without);

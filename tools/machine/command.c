@@ -162,7 +162,7 @@ static void warn(const machine_found *f)
                disturbed, (unsigned)f->machine.limit_count);
 }
 
-void machine_show_text(const machine_found *f)
+static void machine_show_text(const machine_found *f)
 {
     const pki_machine *m = &f->machine;
     time_t when = (time_t)m->measured;
@@ -269,7 +269,8 @@ static void put_device(pki_json *j, const char *name)
     pki_json_close(j, '}');
 }
 
-void machine_show_json(const machine_found *f)
+/* What was not measured is left out. */
+static void machine_show_json(const machine_found *f)
 {
     pki_plain plain;
     pki_json j = {.file = stdout, .rows = true};

@@ -108,10 +108,6 @@ bool machine_measure(const machine_wish *wish, machine_found *found, complaint *
 /* The devices' names. */
 void machine_find_devices(machine_found *found);
 
-/* For people; as JSON. What was not measured is left out. */
-void machine_show_text(const machine_found *found);
-void machine_show_json(const machine_found *found);
-
 /* ---- the three arrays of each thread, in memory that it touches first ---- */
 
 typedef struct array_set {

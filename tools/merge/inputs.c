@@ -271,6 +271,14 @@ static bool is_wanted(const merge_wish *w, int32_t rank)
     return w->rank_count == 0;
 }
 
+static void source_free(merge_source *s)
+{
+    free(s->path);
+    free(s->host);
+    free(s->program);
+    free(s->clock_name);
+}
+
 void wish_select_ranks(const merge_wish *w, merge_sources *s)
 {
     size_t kept = 0;
@@ -456,14 +464,6 @@ void sources_sort(merge_sources *s)
     if (s->count)
         qsort(s->all, s->count, sizeof *s->all, by_rank);
     find_twins(s);
-}
-
-void source_free(merge_source *s)
-{
-    free(s->path);
-    free(s->host);
-    free(s->program);
-    free(s->clock_name);
 }
 
 void sources_free(merge_sources *s)

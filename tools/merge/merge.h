@@ -126,7 +126,6 @@ bool sources_add(merge_sources *s, const char *path, const char *out, complaint 
 
 /* By rank. */
 void sources_sort(merge_sources *s);
-void source_free(merge_source *s);
 void sources_free(merge_sources *s);
 
 /* Who wants the events: lines without what stands between them. False ends the reading. */

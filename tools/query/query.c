@@ -40,14 +40,18 @@ static int harden(sqlite3 *db)
     return sqlite3_drop_modules(db, NULL);
 }
 
-int query_open(const char *path, sqlite3 **db)
+/* A connection to a database that is read only (NULL: to an empty one in memory), in which SQL from
+ * anywhere, and what a file from anywhere has for a schema, can reach nothing but its rows. An
+ * error of SQLite's; *db may be there all the same, and tells which. */
+static int query_open(const char *path, sqlite3 **db)
 {
     int error =
         path ? sqlite3_open_v2(path, db, SQLITE_OPEN_READONLY, NULL) : sqlite3_open(":memory:", db);
     return error ? error : harden(*db);
 }
 
-int query_sort_in_files(sqlite3 *db)
+/* Sorting goes through files, not through memory. An error of SQLite's. */
+static int query_sort_in_files(sqlite3 *db)
 {
     return sqlite3_exec(db, "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536", NULL, NULL,
                         NULL);
@@ -90,14 +94,16 @@ static int allow(void *user, int action, const char *a, const char *b, const cha
     return reads || calls ? SQLITE_OK : SQLITE_DENY;
 }
 
-void query_forbid_changes(sqlite3 *db)
+/* Nothing but reading, by functions that are known to be harmless, is allowed from now on. */
+static void query_forbid_changes(sqlite3 *db)
 {
     sqlite3_set_authorizer(db, allow, NULL);
 }
 
 /* ---- where it is wrong ---- */
 
-void query_point_at(const char *sql, int offset)
+/* Where in the SQL something is wrong, for whoever wrote it: the line, and a mark below. */
+static void query_point_at(const char *sql, int offset)
 {
     if (offset < 0 || (size_t)offset > strlen(sql))
         return;
@@ -388,7 +394,8 @@ static int print_json(printing *p)
     return status;
 }
 
-int query_print(sqlite3_stmt *statement, query_format format)
+/* Runs it and prints its rows. An error of SQLite's, SQLITE_DONE if there is none. */
+static int query_print(sqlite3_stmt *statement, query_format format)
 {
     printing p = {.from = statement, .columns = sqlite3_column_count(statement)};
     switch (format) {

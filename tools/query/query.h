@@ -67,25 +67,6 @@ typedef enum query_format {
 
 extern const char *const query_format_names[QUERY_FORMATS];
 
-/* Runs it and prints its rows. An error of SQLite's, SQLITE_DONE if there is none. */
-int query_print(sqlite3_stmt *statement, query_format format);
-
-/* ---- what SQL may do, and where it is wrong ---- */
-
-/* Where in the SQL something is wrong, for whoever wrote it: the line, and a mark below. */
-void query_point_at(const char *sql, int offset);
-
-/* A connection to a database that is read only (NULL: to an empty one in memory), in which SQL from
- * anywhere, and what a file from anywhere has for a schema, can reach nothing but its rows. An
- * error of SQLite's; *db may be there all the same, and tells which. */
-int query_open(const char *path, sqlite3 **db);
-
-/* Sorting goes through files, not through memory. An error of SQLite's. */
-int query_sort_in_files(sqlite3 *db);
-
-/* Nothing but reading, by functions that are known to be harmless, is allowed from now on. */
-void query_forbid_changes(sqlite3 *db);
-
 /* ---- a table of a query, as SQLite has it ---- */
 
 #define ORDERS_MOST 8 /* of a table; beyond it, the oldest one goes if nobody reads it */
@@ -108,9 +89,3 @@ typedef struct sheet {
     kept_order *orders[ORDERS_MOST];
     size_t order_count;
 } sheet;
-
-/* Its files are read one after the other. */
-bool sheet_is_streamed(const sheet *s);
-
-/* Chooses the way to take, and has the columns that are asked for added to the wish. */
-int sheet_choose(sqlite3_vtab *table, sqlite3_index_info *info);

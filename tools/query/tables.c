@@ -13,7 +13,8 @@
 
 /* ---- how SQLite is to go through a table ---- */
 
-bool sheet_is_streamed(const sheet *s)
+/* Its files are read one after the other. */
+static bool sheet_is_streamed(const sheet *s)
 {
     return !s->from->rows && s->from->files.count;
 }
@@ -99,7 +100,8 @@ static bool put_order(sqlite3_index_info *info, char columns[ORDER_COLUMNS + 1])
     return true;
 }
 
-int sheet_choose(sqlite3_vtab *of, sqlite3_index_info *info)
+/* Chooses the way to take, and has the columns that are asked for added to the wish. */
+static int sheet_choose(sqlite3_vtab *of, sqlite3_index_info *info)
 {
     sheet *s = (sheet *)of;
     char columns[ORDER_COLUMNS + 1] = "";

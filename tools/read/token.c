@@ -7,7 +7,8 @@
 #include "base/text.h"
 #include "memory.h"
 
-bool token_fail(scan *s, const char *what)
+/* Always false. */
+static bool token_fail(scan *s, const char *what)
 {
     if (!s->failed)
         complaint_set(s->why, "is damaged: %s", what);

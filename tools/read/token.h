@@ -20,9 +20,6 @@ typedef struct scan {
     bool failed;
 } scan;
 
-/* Always false. */
-bool token_fail(scan *s, const char *what);
-
 /* Likewise: the value is not WANTED ("a string"). */
 bool token_wrong(scan *s, const char *wanted);
 

@@ -30,6 +30,23 @@ static uint32_t comm_of(rebuild *r, const event_comm *c)
     return id;
 }
 
+/* Regions are distinguished by their names alone. */
+static uint32_t rebuild_launcher(rebuild *r, const event *e)
+{
+    const char *name = event_launcher(e);
+    if (!name[0])
+        return 0;
+    if (r->launchers.count >= REBUILD_NAMES_MOST)
+        return table_find(&r->launchers, name) + 1; /* TABLE_NONE + 1 is 0 */
+    return table_add(&r->launchers, name) + 1;
+}
+
+static const char *rebuild_launcher_name(void *user, uint32_t id)
+{
+    const rebuild *r = user;
+    return id && id <= r->launchers.count ? r->launchers.texts[id - 1] : NULL;
+}
+
 static pki_timed_operation read_operation(rebuild *r, const event *e)
 {
     return (pki_timed_operation){.comm = comm_of(r, &e->comm),
@@ -124,17 +141,6 @@ void rebuild_fill_comms(rebuild *r, pki_summary *out)
 /* What devices did, as the session would have found it
  * (measure/device/device.h). */
 
-/* Regions are distinguished by their names alone. */
-uint32_t rebuild_launcher(rebuild *r, const event *e)
-{
-    const char *name = event_launcher(e);
-    if (!name[0])
-        return 0;
-    if (r->launchers.count >= REBUILD_NAMES_MOST)
-        return table_find(&r->launchers, name) + 1; /* TABLE_NONE + 1 is 0 */
-    return table_add(&r->launchers, name) + 1;
-}
-
 static uint32_t stream_of(rebuild *r, const event *e)
 {
     uint32_t found = table_find(&r->streams, e->track);
@@ -165,12 +171,6 @@ void rebuild_sample(rebuild *r, const event *e, double value)
 }
 
 /* ---- into the summary ---- */
-
-const char *rebuild_launcher_name(void *user, uint32_t id)
-{
-    const rebuild *r = user;
-    return id && id <= r->launchers.count ? r->launchers.texts[id - 1] : NULL;
-}
 
 /* Rows by name: those of a region's name, the first of them if it has several kinds. */
 typedef struct row_index {

@@ -15,14 +15,16 @@
 
 /* ---- which of the processes in a file an event is of ---- */
 
-uint32_t rebuild_process_of(table *processes, const char *track)
+/* A track's process, by what stands before its "/". */
+static uint32_t rebuild_process_of(table *processes, const char *track)
 {
     char pid[EVENT_TRACK];
     snprintf(pid, sizeof pid, "%.*s", (int)strcspn(track, "/"), track);
     return table_add(processes, pid);
 }
 
-void rebuild_steps(rebuild *r, uint32_t thread)
+/* The process of this thread makes steps. */
+static void rebuild_steps(rebuild *r, uint32_t thread)
 {
     uint32_t process = r->threads[thread].process;
     memory_fit(&r->stepping, &r->stepping_room, process + (size_t)1, sizeof *r->stepping);
@@ -42,12 +44,12 @@ static bool is_another(const rebuild *r, uint32_t process)
            has_steps(r, process);
 }
 
-bool rebuild_is_elsewhere(const rebuild *r, uint32_t thread)
+static bool rebuild_is_elsewhere(const rebuild *r, uint32_t thread)
 {
     return is_another(r, r->threads[thread].process);
 }
 
-bool rebuild_is_of_another(const rebuild *r, const event *e)
+static bool rebuild_is_of_another(const rebuild *r, const event *e)
 {
     char pid[EVENT_TRACK];
     if (r->processes.count < 2)
@@ -56,7 +58,7 @@ bool rebuild_is_of_another(const rebuild *r, const event *e)
     return is_another(r, table_find(&r->processes, pid));
 }
 
-bool rebuild_is_named_twice(rebuild *r, const event *e)
+static bool rebuild_is_named_twice(rebuild *r, const event *e)
 {
     uint32_t known = r->announced.count;
     return rebuild_process_of(&r->announced, e->track) < known;
@@ -64,7 +66,8 @@ bool rebuild_is_named_twice(rebuild *r, const event *e)
 
 /* ---- a trace's regions beside the limits of the machine that it is from ---- */
 
-void rebuild_work(rebuild *r, const span *s)
+/* Who worked when, and that beside the machine's limits. */
+static void rebuild_work(rebuild *r, const span *s)
 {
     rebuilt_thread *t = &r->threads[s->thread];
     if (!s->bytes && !s->flops)
@@ -73,7 +76,7 @@ void rebuild_work(rebuild *r, const span *s)
     t->work[s->region] += s->end - s->start;
 }
 
-double rebuild_threads(const rebuild *r, uint32_t region)
+static double rebuild_threads(const rebuild *r, uint32_t region)
 {
     uint64_t sum = 0, most = 0;
     for (uint32_t i = 0; i < r->tracks.count; i++) {
@@ -117,7 +120,7 @@ static void fill_utilisation(const pki_machine *m, const char *why, pki_summary 
     memory_needed(pki_utilisation_fill(&out->steps.utilisation, &peak));
 }
 
-void rebuild_fill_limits(pki_summary *out)
+static void rebuild_fill_limits(pki_summary *out)
 {
     pki_machine m;
     char why[300];
@@ -302,7 +305,7 @@ static void add_verdict(const rebuild *r, bool whole, pki_summary *out)
                                   0, 0, all));
 }
 
-void rebuild_fill(rebuild *r, const trace_about *about, bool whole, pki_summary *out)
+static void rebuild_fill(rebuild *r, const trace_about *about, bool whole, pki_summary *out)
 {
     pki_toll toll = about->toll;
     pki_summary_init(out);

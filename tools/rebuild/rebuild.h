@@ -231,13 +231,6 @@ uint32_t rebuild_region(rebuild *r, const event *e);
 uint32_t rebuild_kind(const rebuild *r, uint32_t region);
 const char *rebuild_name(const rebuild *r, uint32_t region);
 
-/* rebuild/rebuild.c. A track's process, by what stands before its "/". */
-uint32_t rebuild_process_of(table *processes, const char *track);
-void rebuild_steps(rebuild *r, uint32_t thread); /* its process does */
-bool rebuild_is_elsewhere(const rebuild *r, uint32_t thread);
-bool rebuild_is_of_another(const rebuild *r, const event *e);
-bool rebuild_is_named_twice(rebuild *r, const event *e);
-
 /* rebuild/parts.c: the stepper's self times, and the ends of steps. */
 void rebuild_own(rebuild *r, own_span part);
 void rebuild_step(rebuild *r, const span *step);
@@ -254,19 +247,9 @@ void rebuild_span(rebuild *r, const event *e);
 void rebuild_fill_spans(const rebuild *r, pki_summary *out);
 
 /* rebuild/parts.c. The region that it names: ids from 1 on; 0: none, or one of too many. */
-uint32_t rebuild_launcher(rebuild *r, const event *e);
-const char *rebuild_launcher_name(void *user, uint32_t id);
 void rebuild_activity(rebuild *r, const event *e);
 void rebuild_sample(rebuild *r, const event *e, double value);
 void rebuild_fill_devices(rebuild *r, pki_summary *out);
 
-/* rebuild/rebuild.c: who worked when, and that beside the machine's limits. */
-void rebuild_work(rebuild *r, const span *s);
-double rebuild_threads(const rebuild *r, uint32_t region);
-void rebuild_fill_limits(pki_summary *out);
-
 /* rebuild/parts.c */
 void rebuild_fill_tree(rebuild *r, pki_summary *out);
-
-/* rebuild/rebuild.c */
-void rebuild_fill(rebuild *r, const trace_about *about, bool whole, pki_summary *out);

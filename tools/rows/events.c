@@ -207,7 +207,7 @@ static void add_request(rows *r, const event *e)
     divide(to, e);
 }
 
-void rows_add_span(rows_reader *from, const event *e)
+static void rows_add_span(rows_reader *from, const event *e)
 {
     if (e->type == EVENT_SPAN_MARK)
         add_mark(from->to, e);

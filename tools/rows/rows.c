@@ -412,6 +412,8 @@ static bool read_events(adding *a)
     return read;
 }
 
+static void rows_add_summary(rows *r, const pki_summary *s, bool steps_too);
+
 static bool read_report(adding *a)
 {
     pki_summary summary;
@@ -610,7 +612,8 @@ static void mark_warmup(rows *r, uint64_t warmup)
     }
 }
 
-void rows_add_summary(rows *r, const pki_summary *s, bool steps_too)
+/* What a report says. */
+static void rows_add_summary(rows *r, const pki_summary *s, bool steps_too)
 {
     for (size_t i = 0; steps_too && i < s->steps.series_count; i++)
         add_series(r, &s->steps.series[i]);

@@ -359,9 +359,6 @@ file_row *rows_file(const rows *r, size_t file);
 /* rows/events.c: depth, parent and self time of the calls from `first` on. */
 void rows_nest(rows *r, size_t first);
 
-/* rows/rows.c: what a report says. */
-void rows_add_summary(rows *r, const pki_summary *summary, bool steps_too);
-
 /* ---- rows of the events of a trace. Of rows*.c alone ---- */
 
 #define ROWS_LINES 1024u /* a power of two */
@@ -382,6 +379,5 @@ typedef struct rows_reader {
 
 void rows_add_event(void *reader, const event *e);
 
-/* An event of a pk_span, and, behind the file's last event, which belong together. */
-void rows_add_span(rows_reader *from, const event *e);
+/* Behind the file's last event: which moments of pk_spans belong together. */
 void rows_pair_spans(rows_reader *from);
