@@ -205,7 +205,7 @@ def check_cycles(nm, archive, known=()):
 
 # Of a hundred external functions of lib so many may have one single user that is a file of their own room: corridors, which
 # would be static if the two files were one. It is what there was when this was written, and is only ever lowered.
-CORRIDORS = 16.9
+CORRIDORS = 15.0
 DEFINED = re.compile(r"^(?P<type>[A-Za-z][^;{}=()]*?(?:\([^;{}=]*?\)\)[^;{}=()]*?)?)\b(?P<name>\w+)\([^;{}]*\)\s*\{$", re.MULTILINE)
 INSIDE = re.compile(r"^\{$.*?^\}", re.MULTILINE | re.DOTALL)
 WORD = re.compile(r"\bpki_\w+")
