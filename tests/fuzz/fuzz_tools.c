@@ -14,6 +14,7 @@
 
 #include "beside/beside.h"
 #include "compare/compare.h"
+#include "live/live.h"
 #include "load/load.h"
 #include "out/report/report.h"
 #include "read/json.h"
@@ -399,9 +400,26 @@ static int fuzz_compare(const uint8_t *data, size_t size)
     return 0;
 }
 
+/* ---- any bytes as what NCCL's RAS says ---- */
+
+static int fuzz_ras(const uint8_t *data, size_t size)
+{
+    ras r;
+    complaint why = {""};
+    int fd;
+    bool found = ras_find(&r, as_file(data, size, &fd), NULL, 0, &why);
+    close(fd);
+    must(found == !why.text[0] && (!found || r.verdict[0]));
+    must(r.first <= r.count && (r.first > 0) == (r.count > 0));
+    for (size_t i = 0; i < r.count; i++)
+        must(r.rows[i].name[0] && r.rows[i].words[0] && ras_why_text(r.rows[i].why));
+    ras_finish(&r);
+    return 0;
+}
+
 /* ---- the targets ---- */
 
 const fuzz_target fuzz_targets[] = {
-    {"report", fuzz_report}, {"beside", fuzz_beside},   {"rows", fuzz_rows},
-    {"flat", fuzz_flat},     {"compare", fuzz_compare}, {NULL, NULL},
+    {"report", fuzz_report},   {"beside", fuzz_beside}, {"rows", fuzz_rows}, {"flat", fuzz_flat},
+    {"compare", fuzz_compare}, {"ras", fuzz_ras},       {NULL, NULL},
 };

@@ -163,6 +163,142 @@ class Where(unittest.TestCase):
             self.assertIn(says, done.stderr.decode())
 
 
+class Ras(unittest.TestCase):
+    """pk where --ras: what `ncclras -f json` prints, as NCCL writes it, member by member."""
+
+    KINDS = ("Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce")
+    JOB = "nccl fa93daea854b060b"
+
+    def rank(self, number, reduces=642, gathers=0, pid=None, host=None, **status):
+        state = {"init_state": 0, "async_error": 0, "finalize_called": False, "destroy_flag": False, "abort_flag": False, **status}
+        flags = ",\n".join(f'            "{key}": {str(value).lower()}' for key, value in state.items())
+        counts = dict.fromkeys(self.KINDS, 0) | {"AllReduce": reduces, "AllGather": gathers}
+        return (self.place(number, pid, host) + f'          "status": {{\n{flags}\n          }},\n          "collective_counts": {{\n' +
+                ",\n".join(f'            "{kind}": {n}' for kind, n in counts.items()) + "\n          }\n        }")
+
+    def place(self, number, pid=None, host=None):
+        return (f'        {{\n          "rank": {number},\n          "host": "{host or f"10.0.0.{number // 4}"}",\n'
+                f'          "pid": {pid or 4000 + number},\n          "cuda_dev": {number % 4},\n          "nvml_dev": {number % 4},\n')
+
+    def missing(self, number, unresponsive=True, dead=False, comma=","):
+        """Without the comma it is what 2.28.7 and 2.28.9 write."""
+        return (self.place(number)[:-2] + f'{comma}\n          "status": {{\n            "unresponsive": {str(unresponsive).lower()},\n'
+                f'            "considered_dead": {str(dead).lower()}\n          }}\n        }}')
+
+    def communicator(self, ranks, missing=(), size=None, number=0xfa93daea854b060b):
+        return (f'    {{\n      "hash": "{number:#x}",\n      "secondary_hash": "0x1:0x2",\n'
+                f'      "size": {size or len(ranks) + len(missing)},\n      "ranks_count": {len(ranks)},\n'
+                f'      "missing_ranks_count": {len(missing)},\n      "ranks": [\n' + ",\n".join(ranks) +
+                '\n      ],\n      "missing_ranks": [\n' + ",\n".join(missing) + "\n      ]\n    }")
+
+    def output(self, *communicators, version="2.28.9", when="2026-03-01 12:00:05", timeouts=0):
+        return (f'{{\n  "nccl_version": "{version}",\n  "cuda_runtime_version": 12090,\n  "cuda_driver_version": 13000,\n'
+                f'  "timestamp": "{when}",\n  "communicators_count": {len(communicators)},\n  "communicators": [\n' +
+                ",\n".join(communicators) + f'\n  ],\n  "ras": {{\n    "collection_time_sec": 0.012,\n    "timeouts_count": {timeouts}\n'
+                "  }\n}\n")
+
+    def where(self, text, *arguments, expect=0):
+        done = subprocess.run([PK, "where", *arguments, "--ras", "-"], input=text.encode(), capture_output=True, timeout=100, check=False)
+        self.assertEqual(done.returncode, expect, done.stderr)
+        return (done.stderr if expect else done.stdout).decode()
+
+    def said(self, *communicators, more="", **options):
+        ras = json.loads(self.where(more + self.output(*communicators, **options), "--json"))["ras"]
+        return ras, [(row["rank"], row["why"]) for row in ras["behind"]], [(row["rank"], row["why"]) for row in ras["perhaps"]]
+
+    def ranks(self, count, less=(), **more):
+        return [self.rank(r, 641 if r in less else 642, **more) for r in range(count)]
+
+    def test_who_has_not_launched_what(self):
+        text = self.where(self.output(self.communicator(self.ranks(8, less=(5,)))))
+        self.assertEqual(" ".join(text.split()),
+                         f"NCCL 2.28.9's RAS, 2026-03-01 12:00:05: 1 communicators, 8 ranks; as {self.JOB} of 8 numbers them "
+                         f"rank 5 (pid 4005 on 10.0.0.1, GPU 1) has not launched AllReduce 642 on {self.JOB}, where 7 of 8 ranks are "
+                         "further. The others wait for rank 5. Ranks on their way differ, too: append a second output to the file, and "
+                         "it tells who stands.")
+
+    def test_nobody(self):
+        ras, behind, perhaps = self.said(self.communicator(self.ranks(8)))
+        self.assertEqual((behind, perhaps), ([], []))
+        self.assertIn("all have launched the same", ras["verdict"])
+        self.assertIn("RAS knows of no rank", self.said()[0]["verdict"])
+
+    def test_two_outputs(self):
+        before = self.output(self.communicator(self.ranks(8, less=(5,))), when="2026-03-01 11:59:00")
+        ras, behind, _ = self.said(self.communicator(self.ranks(8, less=(5,))), more=before)
+        self.assertEqual(behind, [(5, "missing in a collective")])
+        self.assertIn("Nobody has launched anything since 2026-03-01 11:59:00.", ras["verdict"])
+        on = [self.rank(r, 700 - (r == 5)) for r in range(8)]
+        ras, behind, _ = self.said(self.communicator(on), more=before)
+        self.assertEqual(behind, [])
+        self.assertIn("Nobody stands: who is behind goes on. 8 of 8 have launched something", ras["verdict"])
+
+    def test_who_waits_elsewhere_is_not_to_blame(self):
+        """Ranks 0 and 1 are a communicator of their own, in which 1 is missing: so 0 does not come to the job's."""
+        pair = self.communicator([self.rank(0, 10, pid=4000), self.rank(1, 9, pid=4001)], number=0xbeef)
+        _, behind, perhaps = self.said(self.communicator(self.ranks(8, less=(0, 1))), pair)
+        self.assertEqual((behind, perhaps), ([(1, "missing in a collective")], []))
+        pair = self.communicator([self.rank(0, 10, pid=4000), self.rank(1, 9, pid=4001)], number=0xbeef)
+        ras, behind, _ = self.said(self.communicator([self.rank(0, 641), self.rank(1)]), pair)
+        self.assertEqual(sorted(rank for rank, _ in behind), [0, 1])
+        self.assertIn("Each waits for another: rank 0, rank 1.", ras["verdict"])
+
+    def test_who_does_not_answer(self):
+        """Also where commas are missing, as NCCL 2.28 has it; who has not come may wait for that one."""
+        for comma in ("", ","):
+            ranks = [self.rank(r, 641 if r == 2 else 642) for r in range(8) if r not in (5, 6)]
+            missing = [self.missing(5, comma=comma), self.missing(6, dead=True, comma=comma)]
+            ras, behind, perhaps = self.said(self.communicator(ranks, missing), timeouts=1)
+            self.assertEqual(behind, [(5, "does not answer"), (6, "does not answer")])
+            self.assertEqual(perhaps, [(2, "missing in a collective")])
+            self.assertIn("is dead", ras["behind"][1]["evidence"])
+            self.assertIn("The others wait for rank 5, rank 6. RAS has waited for 1 answers in vain.", ras["verdict"])
+
+    def test_other_findings(self):
+        ranks = self.ranks(4, gathers=10)
+        for rank, why, says in (
+                (self.rank(3, 641, 11), "has launched other operations", f"on {self.JOB} than rank 0 of it, but not AllReduce 642"),
+                (self.rank(3, 642, 10, async_error=6), "error", r"error 6 \(ncclResult_t\) on"),
+                (self.rank(3, 642, 10, init_state=1), "error", "error 1"),
+                (self.rank(3, 642, 10, abort_flag=True), "error", "has aborted"),
+                (self.rank(3, 640, 7), "missing in a collective", "AllGather 8 to 10 and AllReduce 641 to 642")):
+            ras, behind, _ = self.said(self.communicator([*ranks[:3], rank]))
+            self.assertEqual(behind, [(3, why)])
+            self.assertRegex(ras["behind"][0]["evidence"], says)
+        self.assertEqual(self.said(self.communicator(ranks[:3], [self.missing(3, unresponsive=False)]))[1], [(3, "has left")])
+        self.assertEqual(self.said(self.communicator(self.ranks(4, gathers=10, init_state=7, async_error=7)))[1], [])
+        ras, behind, _ = self.said(self.communicator(self.ranks(4, init_state=7), size=8))
+        self.assertEqual((behind, ras["behind"][0]["evidence"]), ([(-1, "has not joined")], f"ranks of {self.JOB} have not come to make it: 4, 5, 6, 7"))
+
+    def test_many(self):
+        text = self.where(self.output(self.communicator(self.ranks(32, less=range(30)))))
+        self.assertEqual(text.count(" has not launched AllReduce 642 "), 8)
+        self.assertIn("... and 22 more: missing in a collective", text)
+        self.assertIn("rank 7 and 22 more.", " ".join(text.split()))
+
+    def test_with_what_perfkit_sees(self):
+        job = Job("spinning", 2)
+        self.addCleanup(job.close)
+        job.hung()
+        ranks = [self.rank(r, 19 if r == 2 else 20, pid=job.ranks[r].pid) for r in range(RANKS)]
+        seen = json.loads(self.where(self.output(self.communicator(ranks)), "--json", job.folder))
+        self.assertEqual([b["rank"] for b in seen["behind"]], [2])
+        self.assertRegex(seen["ras"]["behind"][0]["evidence"], rf"has not launched AllReduce 20 .*; it is in step {STEP - 1}, in forward for ")
+        for r in range(RANKS):  # processes of another host that have the same numbers
+            ranks[r] = self.rank(RANKS - 1 - r, 19 if r == 2 else 20, pid=job.ranks[r].pid)
+        seen = json.loads(self.where(self.output(self.communicator(ranks)), "--json", job.folder))
+        self.assertNotIn("step", seen["ras"]["behind"][0]["evidence"])
+
+    def test_what_is_none(self):
+        whole = self.output(self.communicator(self.ranks(2), [self.missing(2, comma="")]))
+        self.assertIn("of 3 numbers them", self.where("RCCL version 2.28.9\n" + whole + whole[:-20]))
+        for text, says in ((whole[:-20], "line"), ("Connection timed out\n", "there is no object"), ("{}", "no communicators"),
+                           ('{"communicators": {}}', "no communicators"), ("{\"communicators\": [\0]}", "line")):
+            self.assertIn(says, self.where(text, expect=2))
+        self.where('{"communicators": [null, 3, {"ranks": [null, {"collective_counts": 4}, {"rank": "x"}], "size": -1}]}')
+        self.assertEqual(pk("where", "--ras", "/nowhere").returncode, 2)
+
+
 class Watchdog(unittest.TestCase):
     """hang_seconds: each rank that waits says so, and runs a command that names the one that does not."""
 

@@ -173,8 +173,7 @@ static uint64_t age(const view *l, uint64_t since_ns)
     return l->s.now_ns > since_ns ? l->s.now_ns - since_ns : 0;
 }
 
-/* Where it stands: its step, its innermost region, what the kernel says. */
-static void append_position(char words[BEHIND_WORDS], const view *l)
+void view_position(const view *l, char words[BEHIND_WORDS])
 {
     const live_thread *main = snapshot_main(&l->s);
     const live_region *in = view_innermost(l);
@@ -209,7 +208,7 @@ static void add(inquiry *q, size_t of, behind_why why, const char *words)
         q->to->count++;
     *row = (behind_row){.of = of, .why = why};
     append(row->words, "%s", words);
-    append_position(row->words, &q->views[of]);
+    view_position(&q->views[of], row->words);
 }
 
 static void find_ended(inquiry *q)

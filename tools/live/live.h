@@ -255,6 +255,9 @@ const char *behind_why_text(behind_why why);
 #define VIEW_NAME 24
 void view_name(const view *l, char name[VIEW_NAME]);
 
+/* "; it is in step 12, in load for 3 s, asleep in pipe_read", behind what stands there. */
+void view_position(const view *l, char words[BEHIND_WORDS]);
+
 /* The innermost open region of the thread that makes the steps; NULL: none is open. */
 const live_region *view_innermost(const view *l);
 
@@ -271,12 +274,50 @@ typedef struct collective {
     uint64_t shortest_ns; /* the last of them came so long ago */
 } collective;
 
+/* ---- what NCCL's RAS says of the whole job: `ncclras -f json` ---- */
+
+/* The strongest evidence first. Who is himself in a communicator where somebody is missing is not
+ * to blame for what he has not launched on another one; nor is who goes on. */
+typedef enum ras_why {
+    RAS_SILENT, /* dead, or does not answer */
+    RAS_ERROR,
+    RAS_OTHER, /* has launched other operations than the others */
+    RAS_MISSING,
+    RAS_NOT_JOINED, /* to a communicator that is being made */
+    RAS_LEFT,
+    RAS_FINE
+} ras_why;
+
+typedef struct ras_row {
+    ras_why why;
+    int64_t rank, pid, device; /* -1: not known */
+    char communicator[24];     /* the largest one that it is in: its rank is that there */
+    char host[64];             /* an address */
+    char name[48];             /* "rank 3" */
+    char words[BEHIND_WORDS];  /* "has not launched ..." */
+} ras_row;
+
+typedef struct ras {
+    ras_row *rows;
+    size_t count, first; /* all; those with the strongest evidence */
+    char about[BEHIND_WORDS];
+    char verdict[BEHIND_WORDS];
+} ras;
+
+/* Of a file, "-" the standard input, joined with what is seen of processes here. False, and why. */
+bool ras_find(ras *to, const char *path, const view *views, size_t count, complaint *why);
+void ras_finish(ras *r);
+
+/* "missing in a collective" and so on. */
+const char *ras_why_text(ras_why why);
+
 /* ---- what `pk where` prints ---- */
 
 typedef struct where {
     view *views;
     size_t count;
     behind behind;
+    const ras *ras; /* NULL: was not asked for */
 } where;
 
 void where_text(const where *w, FILE *to);

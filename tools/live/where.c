@@ -143,6 +143,29 @@ static void put_behind(FILE *to, const where *w)
         pki_put_paragraph(to, w->behind.verdict, 0, 2);
 }
 
+/* Of many that are alike the first ones. */
+static void put_ras(FILE *to, const ras *r)
+{
+    char text[BEHIND_WORDS + 160];
+    pki_put_paragraph(to, r->about, 0, 2);
+    for (size_t i = 0, alike = 0; i < r->count; i++) {
+        const ras_row *row = &r->rows[i];
+        bool last = i + 1 == r->count || r->rows[i + 1].why != row->why;
+        if (alike++ < 8) {
+            if (row->pid >= 0)
+                snprintf(text, sizeof text, "%s (pid %lld on %s, GPU %lld) %s.", row->name,
+                         (long long)row->pid, row->host, (long long)row->device, row->words);
+            else
+                snprintf(text, sizeof text, "%s %s.", row->name, row->words);
+            pki_put_paragraph(to, text, 0, 2);
+        } else if (last) {
+            fprintf(to, "... and %zu more: %s\n", alike - 8, ras_why_text(row->why));
+        }
+        alike = last ? 0 : alike;
+    }
+    pki_put_paragraph(to, r->verdict, 0, 2);
+}
+
 void where_text(const where *w, FILE *to)
 {
     for (size_t i = 0; i < w->count; i++) {
@@ -152,6 +175,8 @@ void where_text(const where *w, FILE *to)
     put_stragglers(to, w);
     if (w->count > 1 || w->behind.count)
         put_behind(to, w);
+    if (w->ras)
+        put_ras(to, w->ras);
 }
 
 /* ---- where json ---- */
@@ -281,6 +306,35 @@ static void put_rows(pki_json *j, const char *key, const where *w, size_t from, 
     pki_json_close(j, ']');
 }
 
+static void put_ras_rows(pki_json *j, const char *key, const ras_row *rows, size_t count)
+{
+    pki_json_open(j, key, '[');
+    for (size_t i = 0; i < count; i++) {
+        const ras_row *row = &rows[i];
+        pki_json_row(j);
+        pki_json_open(j, NULL, '{');
+        pki_json_int(j, "rank", row->rank);
+        pki_json_text(j, "communicator", row->communicator);
+        pki_json_int(j, "pid", row->pid);
+        pki_json_text(j, "host", row->host);
+        pki_json_int(j, "device", row->device);
+        pki_json_text(j, "why", ras_why_text(row->why));
+        pki_json_text(j, "evidence", row->words);
+        pki_json_close(j, '}');
+    }
+    pki_json_close(j, ']');
+}
+
+static void where_json_put_ras(pki_json *j, const ras *r)
+{
+    pki_json_open(j, "ras", '{');
+    pki_json_text(j, "about", r->about);
+    put_ras_rows(j, "behind", r->rows, r->first);
+    put_ras_rows(j, "perhaps", r->rows + r->first, r->count - r->first);
+    pki_json_text(j, "verdict", r->verdict);
+    pki_json_close(j, '}');
+}
+
 void where_json(const where *w, FILE *to)
 {
     pki_plain plain;
@@ -294,6 +348,8 @@ void where_json(const where *w, FILE *to)
     put_rows(&j, "behind", w, 0, w->behind.count);
     put_rows(&j, "perhaps", w, w->behind.count, w->behind.perhaps);
     pki_json_text(&j, "verdict", w->behind.verdict);
+    if (w->ras)
+        where_json_put_ras(&j, w->ras);
     pki_json_close(&j, '}');
     fputc('\n', to);
     if (entered)
@@ -304,16 +360,21 @@ void where_json(const where *w, FILE *to)
 
 typedef struct wish {
     bool json;
+    const char *ras;
     operands targets;
 } wish;
 
 static const option all_options[] = {
     {"--json", NULL, "all of it as one JSON document", .at = offsetof(wish, json)},
+    {"--ras", "FILE",
+     "what `ncclras -f json` has printed, of the whole NCCL job: who has not launched which operation;"
+     " \"-\" is the standard input",
+     PKI_OPTION_FILE, option_text, offsetof(wish, ras), .needs = "a file"},
 };
 
 static const option_table command_options = {
     .command = "where",
-    .usage = "TARGET... [--json]",
+    .usage = "TARGET... [--json] [--ras FILE]",
     .about =
         "What processes are in: the open regions of each thread and since when, the current step,\n"
         "the last operations of each communicator; and, for several ranks, which one the others\n"
@@ -345,16 +406,31 @@ static size_t take_snapshots(where *w, targets *t)
     return w->count;
 }
 
-static int show(targets *t, bool json)
+static int show_all(where *w, const wish *wanted)
+{
+    ras r = {.rows = NULL};
+    complaint why = {""};
+    if (wanted->ras && !ras_find(&r, wanted->ras, w->views, w->count, &why))
+        return complain("where: %s", why.text);
+    w->ras = wanted->ras ? &r : NULL;
+    if (wanted->json)
+        where_json(w, stdout);
+    else
+        where_text(w, stdout);
+    ras_finish(&r);
+    return EXIT_OK;
+}
+
+/* Without targets there is what RAS says. */
+static int show(targets *t, const wish *wanted)
 {
     where w = {.views = calloc(t->count + 1, sizeof *w.views)};
     int status = EXIT_OK;
-    if (!w.views || !take_snapshots(&w, t) || !behind_find(&w.behind, w.views, w.count))
+    if (!w.views || (!take_snapshots(&w, t) && t->count) ||
+        (t->count && !behind_find(&w.behind, w.views, w.count)))
         status = complain("where: %s", w.views ? "the arena can no longer be read" : "no memory");
-    else if (json)
-        where_json(&w, stdout);
     else
-        where_text(&w, stdout);
+        status = show_all(&w, wanted);
     behind_finish(&w.behind);
     for (size_t i = 0; i < w.count; i++)
         snapshot_finish(&w.views[i].s);
@@ -365,15 +441,15 @@ static int show(targets *t, bool json)
 int command_where(int argc, char **argv)
 {
     wish w = {0};
-    targets t;
+    targets t = {.count = 0};
     complaint why = {""};
     int status = options_read(&command_options, &w, argc, argv);
     if (status != OPTIONS_READ)
         return status;
-    if (!w.targets.count)
+    if (!w.targets.count && !w.ras)
         return complain("where needs a TARGET (pk where --help)");
-    bool open = targets_open(&t, w.targets.all, w.targets.count, &why);
-    status = open ? show(&t, w.json) : complain("where: %s", why.text);
+    bool open = !w.targets.count || targets_open(&t, w.targets.all, w.targets.count, &why);
+    status = open ? show(&t, &w) : complain("where: %s", why.text);
     for (size_t i = 0; i < t.skipped_count && open; i++)
         fprintf(stderr, "pk: where: left out: %s\n", t.skipped[i].text);
     targets_close(&t);
