@@ -10,6 +10,7 @@
 #include "backend/cupti/records.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/map.h"
 #include "base/memory.h"
 
 #define PKI_CUPTI_LINK_AGES 30
@@ -20,43 +21,9 @@
 
 #define IDENTIFIER_BYTES 512
 
-typedef struct entry {
-    struct entry *next;
-    uint64_t hash;
-    char *name; /* as shown */
-    char mangled[];
-} entry;
-
-static entry **names;
-static size_t name_places, name_count;
-
-static uint64_t hash_of(const char *s)
-{
-    uint64_t h = 14695981039346656037u;
-    for (; *s; s++)
-        h = (h ^ (uint8_t)*s) * 1099511628211u;
-    return h;
-}
-
-static bool more_places(void)
-{
-    size_t more = name_places ? 2 * name_places : 64;
-    if (name_count < name_places)
-        return true;
-    entry **fresh = calloc(more, sizeof *fresh);
-    if (!fresh)
-        return name_places > 0;
-    for (size_t i = 0; i < name_places; i++)
-        for (entry *e = names[i], *next; e; e = next) {
-            next = e->next;
-            e->next = fresh[e->hash & (more - 1)];
-            fresh[e->hash & (more - 1)] = e;
-        }
-    free(names);
-    names = fresh;
-    name_places = more;
-    return true;
-}
+static pki_texts names; /* as CUPTI has them */
+static char **shown;    /* NULL: as it is */
+static size_t shown_room;
 
 static bool is_digit(char c)
 {
@@ -110,49 +77,33 @@ static char *make_name(const char *mangled)
     return name;
 }
 
-static entry *add_name(const char *mangled, uint64_t hash)
-{
-    size_t n = strlen(mangled) + 1;
-    entry *e = more_places() ? malloc(sizeof *e + n) : NULL;
-    if (!e)
-        return NULL;
-    memcpy(e->mangled, mangled, n);
-    e->hash = hash;
-    e->name = make_name(mangled);
-    e->next = names[hash & (name_places - 1)];
-    names[hash & (name_places - 1)] = e;
-    name_count++;
-    return e;
-}
-
 /* A kernel's name, demangled where the process has a demangler (every C++ program has one), else
  * its first identifier: CUPTI's string becomes one of ours that stays. Never NULL. */
 static const char *kernel_name(const char *mangled)
 {
     if (!mangled || !*mangled)
         return "(unnamed kernel)";
-    uint64_t hash = hash_of(mangled);
-    entry *e = name_places ? names[hash & (name_places - 1)] : NULL;
-    while (e && (e->hash != hash || strcmp(e->mangled, mangled) != 0))
-        e = e->next;
-    e = e ? e : add_name(mangled, hash);
-    if (!e)
+    uint32_t known = names.count, number = PKI_TEXTS_NONE;
+    if (pki_array_fit(&shown, &shown_room, known + (size_t)1, sizeof *shown))
+        number = pki_texts_add(&names, mangled);
+    if (number == PKI_TEXTS_NONE)
         return "(no memory)";
-    return e->name ? e->name : e->mangled;
+    if (number == known)
+        shown[number] = make_name(mangled);
+    return shown[number] ? shown[number] : names.texts[number];
 }
 
 static void names_forget(bool whole)
 {
-    for (size_t i = 0; whole && i < name_places; i++)
-        for (entry *e = names[i], *next; e; e = next) {
-            next = e->next;
-            free(e->name);
-            free(e);
-        }
-    if (whole)
-        free(names);
-    names = NULL;
-    name_places = name_count = 0;
+    for (uint32_t i = 0; whole && i < names.count; i++)
+        free(shown[i]);
+    if (whole) {
+        free(shown);
+        pki_texts_finish(&names);
+    }
+    names = (pki_texts){0};
+    shown = NULL;
+    shown_room = 0;
 }
 
 /* ---- which call recorded the event that somebody waits for ---- */
