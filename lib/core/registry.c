@@ -728,17 +728,23 @@ void pk_thread_set_name(const char *name)
     pki_leave();
 }
 
+pki_thread *pki_registry_thread_of(const pki_registry *r, uint32_t tid)
+{
+    for (uint32_t i = 0; i < pki_registry_blocks(r); i++) {
+        pki_thread *t = pki_registry_block(r, i);
+        if (pki_load_acquire(&t->life) == PKI_THREAD_LIVE && pki_load(&t->tid) == tid)
+            return t;
+    }
+    return NULL;
+}
+
 bool pki_thread_name_of(uint32_t tid, const char *name)
 {
-    bool found = false;
     pki_registry_lock();
     pki_registry *r = pki_registry_now();
-    for (uint32_t i = 0; r && !r->over && i < pki_registry_blocks(r) && !found; i++) {
-        pki_thread *t = pki_registry_block(r, i);
-        found = t->tid == tid && pki_load(&t->life) == PKI_THREAD_LIVE;
-        if (found)
-            set_name(t, name);
-    }
+    pki_thread *t = r && !r->over ? pki_registry_thread_of(r, tid) : NULL;
+    if (t)
+        set_name(t, name);
     pki_registry_unlock();
-    return found;
+    return t != NULL;
 }

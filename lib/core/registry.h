@@ -120,3 +120,6 @@ void pki_registry_after_fork(pki_arena *unlisted);
 /* The blocks, without the lock: the list only grows. */
 uint32_t pki_registry_blocks(const pki_registry *registry);
 pki_thread *pki_registry_block(const pki_registry *registry, uint32_t i);
+
+/* The one that lives and has that id of the system's; NULL: none. */
+pki_thread *pki_registry_thread_of(const pki_registry *registry, uint32_t tid);

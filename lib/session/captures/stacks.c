@@ -233,24 +233,14 @@ static void follow(uint32_t tid)
     errno = saved;
 }
 
-static const pki_thread *block_of(const pki_session *s, uint32_t tid)
-{
-    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
-        const pki_thread *t = pki_registry_block(s->registry, i);
-        if (pki_load_acquire(&t->life) == PKI_THREAD_LIVE && pki_load(&t->tid) == tid)
-            return t;
-    }
-    return NULL;
-}
-
 static void follow_threads(const pki_session *s)
 {
     const pki_thread *stepper = pki_load(&s->registry->stepper);
     for (unsigned i = 0; i < x.count; i++)
-        x.threads[i].gone |= !block_of(s, x.threads[i].sampler.tid);
+        x.threads[i].gone |= !pki_registry_thread_of(s->registry, x.threads[i].sampler.tid);
     if (stepper && pki_load_acquire(&stepper->life) == PKI_THREAD_LIVE)
         follow(pki_load(&stepper->tid));
-    else if (!x.count && block_of(s, s->config.world.pid))
+    else if (!x.count && pki_registry_thread_of(s->registry, s->config.world.pid))
         follow(s->config.world.pid);
     for (uint32_t i = 0; x.all && i < pki_registry_blocks(s->registry); i++) {
         const pki_thread *t = pki_registry_block(s->registry, i);
@@ -434,7 +424,7 @@ static void note_open(const pki_session *s)
         x.samples[i].ticks = ticks_of(s, &x.samples[i]);
     for (unsigned i = 0; i < x.count; i++) {
         uint32_t tid = x.threads[i].sampler.tid;
-        const pki_thread *t = block_of(s, tid);
+        const pki_thread *t = pki_registry_thread_of(s->registry, tid);
         unsigned n = t && pki_open_frames_of(t, &frames) && frames.depth ? samples_of(tid) : 0;
         for (unsigned k = 0; k < n; k++)
             of_thread[k]->inside = of_thread[k]->ticks >= frames.open[0].start;
@@ -682,7 +672,7 @@ static void folded(pki_session *s)
     if (!x.period || !is_mine(s))
         return;
     for (unsigned i = 0; x.sample_count && i < x.count; i++) {
-        const pki_thread *t = block_of(s, x.threads[i].sampler.tid);
+        const pki_thread *t = pki_registry_thread_of(s->registry, x.threads[i].sampler.tid);
         if (t)
             note_records(s, t);
     }
@@ -690,7 +680,7 @@ static void folded(pki_session *s)
         const sample *at = &x.samples[i];
         if (at->inside)
             x.inside_ns += at->ns;
-        else if (at->at > x.before && block_of(s, at->tid))
+        else if (at->at > x.before && pki_registry_thread_of(s->registry, at->tid))
             count_outside(at);
     }
     x.sample_count = x.place_count = 0;

@@ -226,16 +226,6 @@ static const char *word_of_poll(const blocked_call *c, char *object)
 
 /* ---- locks, and threads that others wait for ---- */
 
-static const pki_thread *thread_of(const pki_session *s, uint32_t tid)
-{
-    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
-        const pki_thread *t = pki_registry_block(s->registry, i);
-        if (pki_load(&t->life) == PKI_THREAD_LIVE && pki_load(&t->tid) == tid)
-            return t;
-    }
-    return NULL;
-}
-
 static unsigned innermost(const pki_thread *t, char *region)
 {
     pki_open_frames frames = {0};
@@ -250,7 +240,7 @@ static unsigned innermost(const pki_thread *t, char *region)
 static void name_holder(const pki_session *s, uint32_t tid, pki_wait *out)
 {
     pki_thread_stat stat;
-    const pki_thread *t = thread_of(s, tid);
+    const pki_thread *t = pki_registry_thread_of(s->registry, tid);
     bool known = pki_thread_stat_read("/proc/self/task", tid, &stat);
     out->region[0] = 0;
     if (t)
