@@ -123,7 +123,7 @@ static bool check_header(pki_salvage *s)
     return true;
 }
 
-static bool entry_is_whole(const pki_names_entry *e, uint64_t left)
+bool pki_salvage_name_is_whole(const pki_names_entry *e, uint64_t left)
 {
     return left >= sizeof *e && e->bytes >= sizeof *e && e->bytes <= left && e->bytes % 8 == 0 &&
            e->id < PKI_NAMES_MAX && sizeof *e + e->length + e->key_length <= e->bytes &&
@@ -137,7 +137,7 @@ static void read_names_span(pki_salvage *s, const pki_names_span *span)
     uint64_t left = PKI_MIN(span->used, PKI_NAMES_SPAN_BYTES - sizeof *span);
     while (left > 0) {
         const pki_names_entry *e = (const pki_names_entry *)p;
-        if (!entry_is_whole(e, left))
+        if (!pki_salvage_name_is_whole(e, left))
             return;
         s->names[e->id] = e;
         p += e->bytes;

@@ -41,6 +41,9 @@ bool pki_salvage_is_blank(const char *path);
 /* Of an arena whose process ended before pk_start had returned. */
 #define PKI_SALVAGE_UNFINISHED "the run ended within pk_start: nothing had been recorded"
 
+/* Is it one of a span of names, and does it end within what is left of that? */
+bool pki_salvage_name_is_whole(const pki_names_entry *entry, uint64_t left);
+
 /* Text of the trace that was formatted and not yet in the file. */
 const char *pki_salvage_buffer(const pki_salvage *salvage, size_t *bytes);
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "comm/model/communicator.h"
 #include "live/live.h"
+#include "out/salvage.h"
 #include "stats/tally.h"
 
 /* ---- an arena's bytes, read from its file and checked ---- */
@@ -114,14 +115,6 @@ static char *copy(const char *text, size_t n)
     return to;
 }
 
-static bool is_whole(const pki_names_entry *e, size_t left)
-{
-    return left >= sizeof *e && e->bytes >= sizeof *e && e->bytes <= left && e->bytes % 8 == 0 &&
-           e->id < PKI_NAMES_MAX && sizeof *e + e->length + e->key_length <= e->bytes &&
-           e->length <= PKI_NAME_BYTES && e->key_length <= PKI_NAME_BYTES &&
-           !memchr(e->text, 0, e->length + (size_t)e->key_length);
-}
-
 static void add_name(live_names *names, const pki_names_entry *e)
 {
     if (!pki_array_fit(&names->all, &names->room, e->id + (size_t)1, sizeof *names->all))
@@ -138,7 +131,7 @@ static void add_names(live_names *names, const char *entries, size_t bytes)
 {
     while (bytes > 0) {
         const pki_names_entry *e = (const void *)entries;
-        if (!is_whole(e, bytes))
+        if (!pki_salvage_name_is_whole(e, bytes))
             return;
         add_name(names, e);
         entries += e->bytes;

@@ -218,14 +218,15 @@ static double last_moment(const pki_mpi_gathered *g, double seconds)
     return g->since + 2 * seconds + WRITE_SECONDS * g->ranks;
 }
 
-static bool is_requested(const pki_mpi_gathered *g, double seconds)
+/* What rank 0 says; 0: nothing. */
+static char hear(const pki_mpi_gathered *g, pki_mpi_pace pace, double seconds)
 {
     MPI_Message message;
     char word = 0;
-    if (pki_mpi_wait_for(0, TAG, &message, MPI_STATUS_IGNORE, pki_mpi_brisk,
+    if (pki_mpi_wait_for(0, TAG, &message, MPI_STATUS_IGNORE, pace,
                          last_moment(g, seconds) - pki_mpi_seconds()))
         PMPI_Mrecv(&word, 1, MPI_CHAR, &message, MPI_STATUS_IGNORE);
-    return word == go;
+    return word;
 }
 
 void pki_mpi_gather(pki_mpi_gathered *g, const char *text, size_t bytes, double seconds,
@@ -241,7 +242,7 @@ void pki_mpi_gather(pki_mpi_gathered *g, const char *text, size_t bytes, double 
         return;
     if (g->rank == 0)
         receive_groups(g, seconds, take, user);
-    else if (is_requested(g, seconds))
+    else if (hear(g, pki_mpi_brisk, seconds) == go)
         send_all(g, 0, seconds);
 }
 
@@ -272,20 +273,10 @@ static void send_to_all(const pki_mpi_gathered *g, bool *answers, double seconds
     free(sent);
 }
 
-static bool receive_answer(const pki_mpi_gathered *g, double seconds)
-{
-    MPI_Message message;
-    char answer = 0;
-    if (pki_mpi_wait_for(0, TAG, &message, MPI_STATUS_IGNORE, pki_mpi_idle,
-                         last_moment(g, seconds) - pki_mpi_seconds()))
-        PMPI_Mrecv(&answer, 1, MPI_CHAR, &message, MPI_STATUS_IGNORE);
-    return answer == 1;
-}
-
 bool pki_mpi_gathered_answer(const pki_mpi_gathered *g, bool *answers, double seconds)
 {
     if (g->rank != 0)
-        return receive_answer(g, seconds);
+        return hear(g, pki_mpi_idle, seconds) == 1;
     bool own = answers && answers[0];
     if (answers)
         send_to_all(g, answers, seconds);

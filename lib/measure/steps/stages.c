@@ -301,7 +301,7 @@ typedef struct series_row {
     pki_some some;      /* if it is full */
 } series_row;
 
-static void add_to(pki_series_row *row, const pki_series_row *next)
+void pki_series_row_join(pki_series_row *row, const pki_series_row *next)
 {
     row->steps += next->steps;
     row->duration += next->duration;
@@ -318,7 +318,7 @@ static void join(void *into, const void *from)
     series_row *row = into;
     const series_row *next = from;
     row->some = pki_some_join(&row->some, &next->some, row->row.steps);
-    add_to(&row->row, &next->row);
+    pki_series_row_join(&row->row, &next->row);
 }
 
 static const pki_series_kind series_steps = {.row_bytes = sizeof(series_row),
@@ -333,7 +333,7 @@ bool pki_step_series_add(pki_step_series *series, const pki_series_row *step)
     if (!at)
         return false;
     if (at->row.steps) {
-        add_to(&at->row, step);
+        pki_series_row_join(&at->row, step);
     } else {
         at->row = *step;
         series->last = (pki_medians){0};

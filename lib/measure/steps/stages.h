@@ -57,6 +57,9 @@ typedef struct pki_step_series {
     pki_medians last; /* of the last row */
 } pki_step_series;
 
+/* Of the steps behind it, too; but their median. */
+void pki_series_row_join(pki_series_row *row, const pki_series_row *next);
+
 /* Adds the step that follows. A row of one step. False only if there is no room at all for a first
  * one. */
 bool pki_step_series_add(pki_step_series *series, const pki_series_row *step);

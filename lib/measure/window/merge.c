@@ -15,6 +15,7 @@
 #include "measure/overhead.h"
 #include "measure/shape.h"
 #include "measure/shape_words.h"
+#include "measure/steps/stages.h"
 #include "measure/thinning.h"
 #include "measure/verdict/verdict.h"
 #include "measure/whole_run.h"
@@ -256,13 +257,7 @@ static void join(pki_series_row *into, const pki_series_row *next)
     into->median = (uint64_t)(((double)into->median * (double)into->steps +
                                (double)next->median * (double)next->steps) /
                               steps);
-    into->steps += next->steps;
-    into->duration += next->duration;
-    into->items += next->items;
-    into->longest = PKI_MAX(into->longest, next->longest);
-    into->shortest = PKI_MIN(into->shortest, next->shortest);
-    for (int k = 0; k < PKI_SHARES; k++)
-        into->kinds[k] += next->kinds[k];
+    pki_series_row_join(into, next);
 }
 
 /* False without memory: what could not be joined is left out of the medians. */

@@ -194,6 +194,13 @@ static void put_labelled(pki_prom *w, const char *key, const char *label, uint64
     pki_prom_count(w, count);
 }
 
+static void put_labelled_time(pki_prom *w, const char *key, const char *label, uint64_t ns)
+{
+    pki_prom_sample(w, "");
+    pki_prom_label(w, key, label);
+    pki_prom_seconds(w, ns);
+}
+
 static void put_memory(pki_prom *w)
 {
     const pki_metrics_costs *c = &w->metrics->costs;
@@ -282,9 +289,7 @@ static void put_goodput(pki_prom *w)
     pki_prom_family(w, "pk_goodput_seconds", "gauge",
                     "What the time since the process's start has gone into; the parts add up.");
     for (size_t i = 0; i < PKI_PARTS; i++) {
-        pki_prom_sample(w, "");
-        pki_prom_label(w, "part", pki_part_names[i]);
-        pki_prom_seconds(w, g->parts[i]);
+        put_labelled_time(w, "part", pki_part_names[i], g->parts[i]);
     }
     pki_prom_one_count(w, "pk_recomputed_steps_total", "counter",
                        "Steps that an earlier run of the job had made, and lost.", g->recomputed);
@@ -303,13 +308,6 @@ static void put_checkpoints(pki_prom *w)
                       c->save_time);
 }
 
-static void put_state(pki_prom *w, const char *state, uint64_t ns)
-{
-    pki_prom_sample(w, "");
-    pki_prom_label(w, "state", state);
-    pki_prom_seconds(w, ns);
-}
-
 static void put_stepper(pki_prom *w)
 {
     const pki_processor *p = &w->metrics->toll.stepper;
@@ -319,9 +317,9 @@ static void put_stepper(pki_prom *w)
         return;
     pki_prom_family(w, "pk_step_thread_seconds_total", "counter",
                     "Of the thread that makes steps; ready: it could run, and had no processor.");
-    put_state(w, "running", p->running);
-    put_state(w, "ready", p->ready);
-    put_state(w, "waiting", p->observed > known ? p->observed - known : 0);
+    put_labelled_time(w, "state", "running", p->running);
+    put_labelled_time(w, "state", "ready", p->ready);
+    put_labelled_time(w, "state", "waiting", p->observed > known ? p->observed - known : 0);
     pki_prom_family(w, "pk_step_thread_switches_total", "counter",
                     "Its switches; forced: it was taken off its processor.");
     put_labelled(w, "kind", "forced", c->forced);
@@ -366,13 +364,6 @@ static void put_process(pki_prom *w)
                       "CPU time of the process since then, perfkit included.", m->toll.process);
 }
 
-static void put_part(pki_prom *w, const char *part, uint64_t ns)
-{
-    pki_prom_sample(w, "");
-    pki_prom_label(w, "part", part);
-    pki_prom_seconds(w, ns);
-}
-
 static void put_overhead(pki_prom *w)
 {
     const pki_toll *t = &w->metrics->toll;
@@ -381,19 +372,12 @@ static void put_overhead(pki_prom *w)
     double recording = t->region_ns * regions + t->counted_ns * (double)c->untimed;
     pki_prom_family(w, "pk_overhead_cpu_seconds_total", "counter",
                     "CPU time that perfkit itself took; recording is an estimate from below.");
-    put_part(w, "recording", (uint64_t)recording);
-    put_part(w, "collector", t->collector);
-    put_part(w, "callers", t->callers);
-    put_part(w, "captures", t->captures);
-    put_part(w, "readings", t->readings);
-    put_part(w, "backends", t->backends);
-}
-
-static void put_what(pki_prom *w, const char *what, uint64_t count)
-{
-    pki_prom_sample(w, "");
-    pki_prom_label(w, "what", what);
-    pki_prom_count(w, count);
+    put_labelled_time(w, "part", "recording", (uint64_t)recording);
+    put_labelled_time(w, "part", "collector", t->collector);
+    put_labelled_time(w, "part", "callers", t->callers);
+    put_labelled_time(w, "part", "captures", t->captures);
+    put_labelled_time(w, "part", "readings", t->readings);
+    put_labelled_time(w, "part", "backends", t->backends);
 }
 
 static void put_records(pki_prom *w)
@@ -401,12 +385,12 @@ static void put_records(pki_prom *w)
     const pk_counts *c = &w->metrics->counts;
     pki_prom_family(w, "pk_records_total", "counter",
                     "Regions and points that have been recorded.");
-    put_what(w, "region", c->recorded);
-    put_what(w, "point", c->points);
+    put_labelled(w, "what", "region", c->recorded);
+    put_labelled(w, "what", "point", c->points);
     pki_prom_family(w, "pk_dropped_records_total", "counter",
                     "Regions and points that were not: ring full, too deep, no memory.");
-    put_what(w, "region", c->dropped);
-    put_what(w, "point", c->points_dropped);
+    put_labelled(w, "what", "region", c->dropped);
+    put_labelled(w, "what", "point", c->points_dropped);
     pki_prom_one_count(w, "pk_unwritten_events_total", "counter",
                        "Recorded, but not in the trace file.", c->unwritten);
     pki_prom_one_count(w, "pk_trace_bytes_total", "counter",
@@ -446,9 +430,7 @@ static void put_steps(pki_prom *w)
     pki_prom_family(w, "pk_step_kind_seconds_total", "counter",
                     "Where the steps' time went on their thread; untracked: in no region.");
     for (unsigned k = 0; k < PKI_SHARES; k++) {
-        pki_prom_sample(w, "");
-        pki_prom_label(w, "kind", pki_kind_names[k]);
-        pki_prom_seconds(w, m->kinds[k]);
+        put_labelled_time(w, "kind", pki_kind_names[k], m->kinds[k]);
     }
     put_utilisation(w);
 }
@@ -486,9 +468,7 @@ static void put_requests(pki_prom *w)
     put_stages(w);
     pki_prom_family(w, "pk_requests_total", "counter", "Requests that have ended.");
     for (size_t i = 0; i < PKI_COUNT_OF(outcomes); i++) {
-        pki_prom_sample(w, "");
-        pki_prom_label(w, "outcome", outcomes[i]);
-        pki_prom_count(w, m->outcomes[i]);
+        put_labelled(w, "outcome", outcomes[i], m->outcomes[i]);
     }
     pki_prom_one_count(w, "pk_requests_good_total", "counter", "Requests that kept to the limits.",
                        m->requests_good);
@@ -542,8 +522,8 @@ static void put_thinned(pki_prom *w)
         return;
     pki_prom_family(w, "pk_thinned_calls_total", "counter",
                     "Calls without a time, or with one and without an event, for overhead_max.");
-    put_what(w, "untimed", m->counts.untimed);
-    put_what(w, "untraced", m->counts.untraced);
+    put_labelled(w, "what", "untimed", m->counts.untimed);
+    put_labelled(w, "what", "untraced", m->counts.untraced);
 }
 
 static void put_counters(pki_prom *w)
