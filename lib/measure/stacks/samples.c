@@ -24,12 +24,13 @@ static bool read_memory(void *nothing, uint64_t at, void *to, size_t size)
 
 /* ---- tables of the process's files, and rows that were looked for in them, by place ---- */
 
-/* To look for a row takes twenty reads, each a call of the kernel. Most of them are where others
- * have been; and a loop comes back to the same places, or to others of the same row, as most of a
- * function has. All of it holds for as long as the files are those that were seen. */
+/* To look for a row takes twenty reads, each a call of the kernel, which costs more than the page
+ * that it brings. Most of them are where others have been; and a loop comes back to the same
+ * places, or to others of the same row, as most of a function has. All of it holds for as long as
+ * the files are those that were seen. */
 
-#define LINES 128u
-#define LINE 512u
+#define LINES 64u
+#define LINE 4096u
 
 #define ROWS 2048u /* a power of two */
 #define RANGES 64u
@@ -82,13 +83,15 @@ static void forget_rows(void)
 #define PARTS_MOST 24u
 #define BUILD_MOST 20u
 #define NOTES_MOST 1024u
-#define AGAIN_NS 1000000000u
+#define AGAIN_NS UINT64_C(1000000000)
+#define LATEST_NS (16 * AGAIN_NS)
 
 static struct {
     unsigned count;
     uint32_t numbers;
     bool known;
-    uint64_t looked, checked;                     /* ns */
+    bool changed;                                 /* since the look before */
+    uint64_t looked, checked, patience;           /* ns */
     pki_code all[FILES_MOST], before[FILES_MOST]; /* by address; read as far as they were written */
 } x;
 
@@ -181,6 +184,13 @@ static const pki_code *known_before(const pki_code *c, unsigned count)
     return NULL;
 }
 
+/* It is of code, or of where a file begins. */
+static bool matters(const char *line)
+{
+    const char *may = strchr(line, ' ');
+    return may && strlen(may) > 5 && (may[3] == 'x' || strncmp(may + 5, " 00000000 ", 10) == 0);
+}
+
 /* One line. Of a file's image the first part has its header, another one its code; what is of no
  * file the process has made itself, which has no number. proc_pid_maps(5) */
 static void add_line(const char *line, image *of, unsigned known)
@@ -189,6 +199,8 @@ static void add_line(const char *line, image *of, unsigned known)
     int path = 0;
     char may[8];
     pki_code c = {.looked = false};
+    if (!matters(line))
+        return;
     if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %n", &from, &until, may, &offset, &path) != 4 ||
         !path)
         return;
@@ -205,7 +217,9 @@ static void add_line(const char *line, image *of, unsigned known)
     c.offset = offset;
     c.start = n && strcmp(of->path, c.path) == 0 ? of->start : 0;
     const pki_code *before = known_before(&c, known);
-    if (before && is_there(before))
+    bool same = before && is_there(before);
+    x.changed |= !same;
+    if (same)
         c = *before;
     else if (n)
         c.number = ++x.numbers;
@@ -246,12 +260,16 @@ static void look(void)
     unsigned known = x.count;
     memcpy(x.before, x.all, known * sizeof x.all[0]);
     x.count = 0;
+    x.changed = false;
     read_list(known);
     if (x.count)
         qsort(x.all, x.count, sizeof x.all[0], by_address);
     x.known = true;
     x.looked = pki_monotonic_ns();
-    forget_rows();
+    x.changed |= x.count != known;
+    x.patience = x.changed ? AGAIN_NS : PKI_MIN(4 * x.patience, LATEST_NS);
+    if (x.changed)
+        forget_rows();
 }
 
 static pki_code *find(uint64_t address)
@@ -267,12 +285,14 @@ static pki_code *find(uint64_t address)
     return low < x.count && x.all[low].from <= address ? &x.all[low] : NULL;
 }
 
-static pki_code *code_at(uint64_t address)
+/* surely: it is code. What lies where a caller's address should may be none, and then looks that
+ * find no change become rare: of LAMMPS, which has 200 files, each takes 2 ms. */
+static pki_code *code_at(uint64_t address, bool surely)
 {
     if (!x.known)
         look();
     pki_code *c = find(address);
-    if (!c && pki_monotonic_ns() - x.looked > AGAIN_NS) {
+    if (!c && pki_monotonic_ns() - x.looked > (surely ? AGAIN_NS : x.patience)) {
         look();
         c = find(address);
     }
@@ -447,7 +467,7 @@ static void unwind(raw *r, pki_stack_sample *out)
     bool behind_call = false;
     while (out->count < PKI_STACK_MOST) {
         uint64_t pc = now.value[PKI_FRAMES_PC] - behind_call;
-        const pki_code *c = code_at(pc);
+        const pki_code *c = code_at(pc, !behind_call);
         const pki_frame_row *row = c ? row_of(c, pc) : NULL;
         if (!c && behind_call)
             return;
@@ -468,7 +488,7 @@ static void append_chain(const raw *r, pki_stack_sample *out)
     if (out->count) {
         const pki_place *last = &out->places[out->count - 1];
         for (uint64_t i = 1; i < r->chain_count && !first; i++) {
-            const pki_code *c = code_at(r->chain[i] - 1);
+            const pki_code *c = code_at(r->chain[i] - 1, false);
             if (c && c->number == last->number &&
                 r->chain[i] - 1 - c->from + c->offset == last->offset)
                 first = i + 1;
@@ -478,7 +498,7 @@ static void append_chain(const raw *r, pki_stack_sample *out)
     }
     for (uint64_t i = first; i < r->chain_count && out->count < PKI_STACK_MOST; i++) {
         uint64_t pc = r->chain[i] - (i > 0);
-        const pki_code *c = code_at(pc);
+        const pki_code *c = code_at(pc, i == 0);
         if ((!c && i > 0) || !add_place(out, pc, c ? row_of(c, pc) : NULL, c))
             return;
     }
@@ -548,7 +568,7 @@ bool pki_sampler_next(pki_sampler *s, pki_stack_sample *out)
             unwind(&r, out);
         append_chain(&r, out);
         if (!out->count && !out->kernel)
-            add_place(out, r.ip, NULL, code_at(r.ip));
+            add_place(out, r.ip, NULL, code_at(r.ip, true));
         return true;
     }
     return false;
