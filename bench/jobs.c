@@ -1,12 +1,18 @@
 /* bench/jobs.c - how good the verdicts of `pk job` are, and files for it:
- *     bench-jobs job | parts | ranks
+ *     bench-jobs job | parts | live | crew | ranks
  */
 #include <pk/pk.h>
 
+#include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "harness.h"
 #include "job_forge.h"
@@ -156,6 +162,148 @@ static int parts_bench(int argc, char **argv)
     return 0;
 }
 
+/* ---- live: ranks that become slower, in windows as they come ---- */
+
+/* After how many steps `pk job --follow` names a rank that becomes slower, by the steps of a
+ * window, and in how many windows it names somebody wrongly.
+ *
+ *     bench-jobs live [JOBS [RANKS [PERCENT [STEPS]]]]
+ *
+ * Default 100 jobs of 128 ranks, 5 %, windows of 1 to 20 steps, 160 windows of each job; of healthy
+ * jobs as many.
+ */
+
+enum { LIVE_WINDOWS = 160 };
+
+static int by_number(const void *x, const void *y)
+{
+    const double *a = x, *b = y;
+    return (*a > *b) - (*a < *b);
+}
+
+static void print_live(size_t jobs, size_t ranks, double slow, size_t steps)
+{
+    static live_score late, fine;
+    forge f = {.ranks = ranks,
+               .per_host = 8,
+               .steps = LIVE_WINDOWS * steps,
+               .slow = slow,
+               .culprits = 1,
+               .stage = FORGE_BACKWARD,
+               .when = FORGE_FOR_GOOD};
+    late = fine = (live_score){0};
+    f.seed = 1;
+    score_live(&f, steps, jobs, &late);
+    f.seed += jobs;
+    f.culprits = 0;
+    score_live(&f, steps, jobs, &fine);
+    size_t n = late.named < FORGE_LIVE ? late.named : FORGE_LIVE;
+    qsort(late.after, n, sizeof *late.after, by_number);
+    printf("%6zu %7zu %6zu %6.3f %6.3f %7.0f %7.0f %7.0f  %6.2f %6.2f\n", ranks, steps, jobs,
+           share(late.named, jobs), share(late.near, jobs), n ? late.after[n / 2] : 0,
+           n ? late.after[n * 95 / 100] : 0, n ? late.after[n - 1] : 0,
+           1000 * share(late.with_false, late.verdicts),
+           1000 * share(fine.with_false, fine.verdicts));
+    fflush(stdout);
+}
+
+static int live_bench(int argc, char **argv)
+{
+    static const size_t windows[] = {1, 2, 5, 10, 20};
+    size_t jobs = argc > 1 ? strtoul(argv[1], NULL, 10) : 100;
+    size_t ranks = argc > 2 ? strtoul(argv[2], NULL, 10) : 128;
+    double slow = argc > 3 ? strtod(argv[3], NULL) / 100 : 0.05;
+    size_t steps = argc > 4 ? strtoul(argv[4], NULL, 10) : 0;
+    printf("              named           steps until it is       false of 1,000 windows\n"
+           " ranks  window   jobs    all  near  median    95 %%    most    late healthy\n");
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
+        if (!steps || steps == windows[i])
+            print_live(jobs, ranks, slow, windows[i]);
+    return 0;
+}
+
+/* ---- crew: real processes without MPI, of which one becomes slower ---- */
+
+/* So many processes whose work is to sleep and that meet after each step; what they have taken of
+ * processors, all together, and of the time. bench/live.py follows it.
+ *
+ *     bench-jobs crew FOLDER|- RANKS STEPS MILLISECONDS LATE SINCE PERCENT WINDOW
+ *
+ * With "-" nobody starts perfkit.
+ */
+
+typedef struct crew {
+    const char *folder; /* NULL: without perfkit */
+    int ranks, steps, late, since;
+    double ns, slower;
+    const char *window;
+    pthread_barrier_t *meeting;
+} crew;
+
+static void work_asleep(const crew *c, int rank, int step)
+{
+    double ns = c->ns * (rank == c->late && step >= c->since ? 1 + c->slower : 1);
+    struct timespec t = {.tv_sec = (time_t)(ns / 1e9), .tv_nsec = (long)fmod(ns, 1e9)};
+    nanosleep(&t, NULL);
+}
+
+static int serve(const crew *c, int rank)
+{
+    static pk_region compute = PK_REGION("compute"), meet = PK_REGION_OF(PK_COMM, "meet");
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%%r.windows.jsonl", c->folder ? c->folder : "");
+    setenv("PK_WINDOW_STEPS", c->window, 1);
+    if (c->folder && pk_start(pk_options(.windows_path = path, .rank = rank, .backends = "none",
+                                         .world_size = c->ranks)) != PK_OK)
+        return 1;
+    for (int step = 0; step < c->steps; step++) {
+        pk_region_begin(&compute);
+        work_asleep(c, rank, step);
+        pk_region_end(&compute);
+        pk_region_begin(&meet);
+        pthread_barrier_wait(c->meeting);
+        pk_region_end(&meet);
+        pk_step(1);
+    }
+    return c->folder && pk_stop() != PK_OK;
+}
+
+static int crew_bench(int argc, char **argv)
+{
+    if (argc < 9)
+        return fprintf(stderr,
+                       "bench-jobs crew FOLDER|- RANKS STEPS MILLISECONDS LATE SINCE PERCENT"
+                       " WINDOW\n"),
+               2;
+    crew c = {.folder = strcmp(argv[1], "-") != 0 ? argv[1] : NULL,
+              .ranks = atoi(argv[2]),
+              .steps = atoi(argv[3]),
+              .ns = 1e6 * strtod(argv[4], NULL),
+              .late = atoi(argv[5]),
+              .since = atoi(argv[6]),
+              .slower = strtod(argv[7], NULL) / 100,
+              .window = argv[8]};
+    pthread_barrierattr_t shared;
+    struct rusage used;
+    int failed = 0, status;
+    uint64_t began = pki_monotonic_ns();
+    c.meeting =
+        mmap(NULL, sizeof *c.meeting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_barrierattr_init(&shared);
+    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(c.meeting, &shared, (unsigned)c.ranks);
+    for (int rank = 0; rank < c.ranks; rank++)
+        if (fork() == 0)
+            _exit(serve(&c, rank));
+    while (wait(&status) > 0)
+        failed += status != 0;
+    getrusage(RUSAGE_CHILDREN, &used);
+    double cpu = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                 1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+    printf("%.3f %.3f\n", cpu, 1e-9 * (double)(pki_monotonic_ns() - began));
+    return failed != 0;
+}
+
 /* ---- ranks: files of a job's ranks, for `pk job` ---- */
 
 /* 95 regions, 50 steps, each rank a session.
@@ -222,7 +370,10 @@ static int ranks_bench(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static const bench_program programs[] = {
-        {"job", job_bench}, {"parts", parts_bench}, {"ranks", ranks_bench}};
+    static const bench_program programs[] = {{"job", job_bench},
+                                             {"parts", parts_bench},
+                                             {"live", live_bench},
+                                             {"crew", crew_bench},
+                                             {"ranks", ranks_bench}};
     return bench_programs(programs, sizeof programs / sizeof *programs, argc, argv);
 }

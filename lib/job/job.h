@@ -131,6 +131,7 @@ typedef struct pki_job {
     struct pki_job_life *lives; /* goodput state files */
     pki_texts notes;            /* what is wrong with files: a line each */
     double warmup;              /* steps that are left out at the beginning */
+    bool live;                  /* of steps that go on: who is late now counts */
     double late_least;          /* from which share on a rank is late; 0: the usual one */
     bool outside_waits;         /* no stage waits: what is outside all regions counts as waiting */
 } pki_job;

@@ -205,8 +205,9 @@ static void fill(member *m, int32_t rank, report *r, pki_job_rank *to)
 /* To be given to free_job in any case. */
 static bool make_job(pki_job_window *w, report *reports, pki_job *j)
 {
-    *j =
-        (pki_job){.world = w->ranks, .ranks = pki_array_zeroed((size_t)w->ranks, sizeof *j->ranks)};
+    *j = (pki_job){.world = w->ranks,
+                   .live = true,
+                   .ranks = pki_array_zeroed((size_t)w->ranks, sizeof *j->ranks)};
     for (int32_t r = 0; j->ranks && r < w->ranks; r++) {
         pki_job_rank *to = &j->ranks[j->rank_count++];
         fill(&w->members[r], r, &reports[r], to);
@@ -258,12 +259,12 @@ static bool is_gone(const suspect *s)
     return s->unseen && (!s->named || s->unseen >= PKI_WINDOW_CLEARED);
 }
 
-static void see(pki_job_window *w, suspect *s, const pk_job_late_ *late)
+static void see(pki_job_window *w, suspect *s, const pk_job_late_ *late, unsigned needed)
 {
     s->late = *late;
     s->seen = s->unseen > 1 ? 1 : s->seen + 1;
     s->unseen = 0;
-    if (!s->named && s->seen >= PKI_WINDOW_NAMED) {
+    if (!s->named && s->seen >= needed) {
         s->named = true;
         s->order = w->named++;
     }
@@ -287,7 +288,7 @@ static bool note(pki_job_window *w, const pki_job *j, const pki_job_lateness *l)
         suspect *s = suspect_of(w, &late);
         if (!s)
             return false;
-        see(w, s, &late);
+        see(w, s, &late, l->late[i].when == PKI_JOB_STRETCH ? 1 : PKI_WINDOW_NAMED);
     }
     size_t kept = 0;
     for (size_t i = 0; i < w->suspect_count; i++)

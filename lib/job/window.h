@@ -4,9 +4,10 @@
  * Of all that judges jobs this is what libpk_mpi has, for while the job runs: nothing of it prints
  * or ends anything, and without memory it judges no more.
  *
- * Each rank's last PKI_WINDOW_BLOCKS portions of steps are kept, 176 bytes each. Who is late in
- * PKI_WINDOW_NAMED verdicts on end is named, and who is not in PKI_WINDOW_CLEARED on end is so no
- * more: a verdict that comes and goes is none.
+ * Each rank's last PKI_WINDOW_BLOCKS portions of steps are kept, 176 bytes each. Who is late since
+ * some of them is named at once, who is all along or now and then in PKI_WINDOW_NAMED verdicts on
+ * end, and who is not in PKI_WINDOW_CLEARED on end is so no more: a verdict that comes and goes is
+ * none.
  *
  * Not for two threads at once.
  */

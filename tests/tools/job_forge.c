@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "job/verdicts/verdicts.h"
+#include "job/window.h"
 #include "stats/buckets.h"
 
 /* ---- jobs ---- */
@@ -462,4 +463,93 @@ job_score score_jobs(const forge *f, size_t jobs)
         score_job(&next, &s);
     }
     return s;
+}
+
+/* ---- windows as they come ---- */
+
+static pk_job_steps_ portion(const pki_summary *s, size_t first, size_t steps)
+{
+    pk_job_steps_ to = {.first = first, .steps = steps};
+    for (size_t k = 0; k < s->stages.stage_count; k++) {
+        to.stages[k].kind = (uint8_t)s->stages.stages[k].kind;
+        snprintf(to.stages[k].name, sizeof to.stages[k].name, "%s", s->stages.stages[k].name);
+    }
+    for (size_t step = first; step < first + steps; step++) {
+        const uint64_t *block = s->stages.loops->numbers + step * s->stages.width;
+        to.time += block[PKI_BLOCK_TIME];
+        to.items += block[PKI_BLOCK_ITEMS];
+        for (size_t k = 0; k < s->stages.stage_count; k++)
+            to.stages[k].self += block[PKI_BLOCK_HEAD + k];
+    }
+    return to;
+}
+
+/* Of a verdict: is a culprit named? *wrong: somebody else. */
+static bool is_named(const pk_job_word_ *word, const bool *culprit, bool *wrong)
+{
+    bool rightly = false;
+    for (uint32_t i = 0; i < word->count && i < PK_JOB_LATE_; i++) {
+        bool right = word->late[i].rank >= 0 && culprit[word->late[i].rank];
+        rightly |= right;
+        *wrong |= !right;
+    }
+    return rightly;
+}
+
+static pki_job_window *window_of(const forge *f, const pki_summary *ranks)
+{
+    char *hosts = calloc(f->ranks, PKI_WINDOW_HOST);
+    for (size_t r = 0; r < f->ranks; r++)
+        snprintf(hosts + r * PKI_WINDOW_HOST, PKI_WINDOW_HOST, "%s", ranks[r].run.host);
+    pki_job_window *w = pki_job_window_create((int32_t)f->ranks, hosts);
+    free(hosts);
+    return w;
+}
+
+static void note_named(const forge *f, size_t steps, size_t end, live_score *s)
+{
+    size_t first = forge_first(f);
+    s->near += end <= (first / steps + 1) * steps + FORGE_NEAR;
+    if (s->named < FORGE_LIVE)
+        s->after[s->named] = (double)(end - first);
+    s->named++;
+}
+
+static void play_live(const forge *f, size_t steps, live_score *s)
+{
+    pki_summary *ranks = calloc(f->ranks, sizeof *ranks);
+    pk_job_steps_ *given = calloc(f->ranks, sizeof *given);
+    bool *culprit = calloc(f->ranks, sizeof *culprit), named = false;
+    pk_job_word_ word = {.count = 0};
+    forge_make(f, ranks, culprit);
+    pki_job_window *w = window_of(f, ranks);
+    for (size_t end = steps; end <= f->steps; end += steps) {
+        bool wrong = false;
+        for (size_t r = 0; r < f->ranks; r++)
+            given[r] = portion(&ranks[r], end - steps, steps);
+        pki_job_window_add(w, given);
+        if (!pki_job_window_judge(w, &word))
+            abort();
+        if (is_named(&word, culprit, &wrong) && !named && end > forge_first(f)) {
+            note_named(f, steps, end, s);
+            named = true;
+        }
+        s->verdicts++;
+        s->with_false += wrong;
+    }
+    for (size_t r = 0; r < f->ranks; r++)
+        pki_summary_finish(&ranks[r]);
+    pki_job_window_destroy(w);
+    free(culprit);
+    free(given);
+    free(ranks);
+}
+
+void score_live(const forge *f, size_t steps, size_t jobs, live_score *s)
+{
+    for (size_t i = 0; i < jobs; i++) {
+        forge next = *f;
+        next.seed += i;
+        play_live(&next, steps, s);
+    }
 }

@@ -101,3 +101,16 @@ typedef struct job_score {
 
 /* So many jobs, with seeds from f->seed on. */
 job_score score_jobs(const forge *f, size_t jobs);
+
+/* ---- ...and those of windows of so many steps, as they come ---- */
+
+enum { FORGE_LIVE = 1000, FORGE_NEAR = 20 };
+
+typedef struct live_score {
+    size_t verdicts, with_false; /* in which somebody is named wrongly */
+    size_t named, near;       /* ...at most so many steps after the first window with a slow step */
+    double after[FORGE_LIVE]; /* steps since the first slow one, of the first so many jobs */
+} live_score;
+
+/* Adds so many jobs with a culprit at most, with seeds from f->seed on. */
+void score_live(const forge *f, size_t steps, size_t jobs, live_score *s);

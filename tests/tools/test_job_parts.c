@@ -113,6 +113,25 @@ static void whatever_healthy_ranks_do(void **state)
     }
 }
 
+/* Windows of 2 steps: 20 steps after the first that has a slow one, at the latest. */
+static void while_it_runs(void **state)
+{
+    (void)state;
+    live_score late = {0}, fine = {0};
+    forge f = usual;
+    f.steps = 240;
+    f.joined = false;
+    f.when = FORGE_FOR_GOOD;
+    f.slow = 0.05;
+    score_live(&f, 2, 5, &late);
+    f.culprits = 0;
+    score_live(&f, 2, 5, &fine);
+    print_message("%zu of %zu named, %zu in time\n", late.named, (size_t)5, late.near);
+    assert_int_equal(late.named, 5);
+    assert_int_equal(late.near, 5);
+    assert_int_equal(late.with_false + fine.with_false, 0);
+}
+
 /* ---- what is said ---- */
 
 static void assert_said(const forge *f, const char *name, const char *const *words, size_t count)
@@ -214,6 +233,7 @@ int main(void)
         cmocka_unit_test(more_and_more),
         cmocka_unit_test(once),
         cmocka_unit_test(whatever_healthy_ranks_do),
+        cmocka_unit_test(while_it_runs),
         cmocka_unit_test(since_when_and_what_it_cost),
         cmocka_unit_test(which_step_and_why),
         cmocka_unit_test(a_rank_is_not_taken_for_its_processor),

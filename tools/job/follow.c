@@ -497,7 +497,7 @@ static void note_unaligned(follower *f)
         return;
     f->said_unaligned = true;
     complain("windows of these ranks do not begin with the same steps, so nobody can be compared:"
-             " PK_WINDOW_STEPS=20 makes such windows");
+             " PK_WINDOW_STEPS=5 makes such windows");
 }
 
 /* ---- forms ---- */

@@ -26,6 +26,7 @@
 #define WARM_PART 10      /* what is over by a tenth of the run is warm-up */
 #define CLIPPED 8.0       /* deviations from a rank's middle, or... */
 #define CLIPPED_LEAST 0.5 /* ...that */
+#define NOW_LEVEL 0.00005 /* how often somebody may be late now by chance: of verdicts */
 #define HITS_LEAST 4      /* blocks, to be late now and then */
 #define OTHER_WORK 0.01   /* of the time of a rank in a stage, the others': not the same work */
 
@@ -508,8 +509,9 @@ static double share_beyond(const looking *l, double beyond, double *all)
 }
 
 /* Could a few blocks with a hiccup each have come to stand together? By how many there are in the
- * other ranks: the expected number of such places in all of them (Bonferroni's bound). */
-static bool is_chance(const looking *l, const arc *a, const pki_job_spell *of)
+ * other ranks: the expected number of such places in all of them (Bonferroni's bound). Now there is
+ * one place in each. */
+static double chance_of(const looking *l, const arc *a, const pki_job_spell *of, bool now)
 {
     const course *c = &l->c;
     double half = (of->by - of->rest) / 2, all, length = (double)(a->end - a->begin), hits = 0;
@@ -517,7 +519,7 @@ static bool is_chance(const looking *l, const arc *a, const pki_job_spell *of)
     for (size_t i = a->begin; i < a->end; i++)
         hits += c->late[i] - of->rest > half;
     double ways = exp(lgamma(length + 1) - lgamma(hits + 1) - lgamma(length - hits + 1));
-    return all * ways * pow(share, hits) > PKI_JOB_SPELL_LEVEL / LOOKS;
+    return (now ? (double)l->field->units : all) * ways * pow(share, hits);
 }
 
 static bool find_stretch(looking *l, pki_job_spell *out)
@@ -527,7 +529,69 @@ static bool find_stretch(looking *l, pki_job_spell *out)
     bool is_short = l->found[SHORT_STRETCH][c->rank] > l->beyond[SHORT_STRETCH];
     arc a = is_long ? best_arc(l, c, is_short ? SHORT_ARC : LONG_ARC, c->count)
                     : best_arc(l, c, SHORT_ARC, LONG_ARC - 1);
-    return (is_long || is_short) && judge_arc(l, &a, out) && !is_chance(l, &a, out);
+    return (is_long || is_short) && judge_arc(l, &a, out) &&
+           chance_of(l, &a, out, false) <= PKI_JOB_SPELL_LEVEL / LOOKS;
+}
+
+/* ---- late now, while the job runs ---- */
+
+/* The mean of the last blocks, or (rest) of all but these, without the largest and the smallest. */
+static double trimmed(const course *c, size_t begin, bool rest)
+{
+    double sum = 0, least = INFINITY, most = -INFINITY;
+    size_t from = rest ? 0 : begin, to = rest ? begin : c->count;
+    for (size_t i = from; i < to; i++) {
+        sum += c->late[i];
+        least = PKI_MIN(least, c->late[i]);
+        most = PKI_MAX(most, c->late[i]);
+    }
+    return to - from > 2 ? (sum - least - most) / (double)(to - from - 2)
+                         : sum / (double)(to - from);
+}
+
+/* Of a block, about both parts; its neighbours count as in the mean of the ranks. */
+static double scale_now(looking *l, const pki_job_spell *of)
+{
+    const course *c = &l->c;
+    for (size_t i = 0; i < c->count; i++)
+        l->room[i] = 1.4826 * fabs(c->late[i] - (i < of->begin ? of->rest : of->by));
+    double own = pki_samples_select_median(l->room, c->count);
+    return PKI_MAX(own, l->scale) * sqrt(l->field->dependence);
+}
+
+/* Since the block from which on it differs most from those before. There are as many such arcs as
+ * blocks, none of which has to be looked for, so what chance is the noise of all ranks tells, and
+ * few blocks do; whether it has heavy tails, chance_of does. */
+static bool find_now(looking *l, pki_job_spell *out)
+{
+    const course *c = &l->c;
+    double best = 0, n = (double)c->count, worth = 0;
+    for (size_t i = LONG_ARC; i + SHORT_ARC <= c->count; i++) {
+        double in = trimmed(c, i, false), rest = trimmed(c, i, true);
+        double z = (in - rest) * sqrt((n - (double)i) * (double)i / n);
+        if (z <= best)
+            continue;
+        best = z;
+        *out = (pki_job_spell){
+            .when = PKI_JOB_STRETCH, .rank = c->rank, .begin = i, .by = in, .rest = rest};
+    }
+    arc a = {out->begin, c->count, best};
+    double level = NOW_LEVEL / (n * (double)l->field->units);
+    double scale = best > 0 ? scale_now(l, out) : 0,
+           surely = log1p(l->field->least * PKI_JOB_LATE_SURELY);
+    double half =
+        scale / sqrt(n - (double)a.begin) * -pki_t_quantile(PKI_JOB_SPELL_LEVEL, INFINITY);
+    if (!(best > -pki_t_quantile(level, INFINITY) * scale) || !(out->by > limit_of(l)) ||
+        !(out->by - half > surely) || !(out->by - out->rest > surely) || out->rest > limit_of(l) ||
+        chance_of(l, &a, out, true) > NOW_LEVEL)
+        return false;
+    for (size_t i = a.begin; i < a.end; i++)
+        worth += own_of(l, c->at[i], c->rank) * -expm1(out->rest - out->by);
+    out->begin = c->at[a.begin];
+    out->end = c->at[a.end - 1] + 1;
+    out->low = out->by - half;
+    out->high = out->by + half;
+    return is_worth_while(l, worth);
 }
 
 /* Steps between the blocks in which it is late, if they are regular; else 0. */
@@ -615,10 +679,12 @@ static bool judge(looking *l, size_t rank)
     bool any = false;
     for (int k = 0; k < LOOKS; k++)
         any |= l->found[k][rank] > l->beyond[k];
-    if (!any || !follow(l, rank))
+    if ((!any && !l->of->live) || !follow(l, rank))
         return true;
     if (!add_stops(l))
         return false;
+    if (l->of->live && find_now(l, &found))
+        return add(l, found);
     return !(find_stretch(l, &found) || find_sporadic(l, &found)) || add(l, found);
 }
 
