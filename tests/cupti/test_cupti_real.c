@@ -196,7 +196,7 @@ static int records_as_it_walks_them(void)
     pki_cupti_buffer_completed(NULL, 0, data, size, at);
     pki_cupti_buffers_walk();
     pki_cupti_buffer *b = pki_cupti_buffers_drain();
-    pki_cupti_read(b, &(pki_cupti_span){0, INT64_MAX}, &counts, take, NULL, NULL);
+    pki_cupti_read(b, &(pki_cupti_span){0, INT64_MAX}, &counts, take, NULL, false);
     must(counts.records == 12 && counts.broken == 0 && counts.unknown == 0);
     must(seen[PKI_CUPTI_KERNEL] == 2 && seen[PKI_CUPTI_COPY] == 2 && seen[PKI_CUPTI_SET] == 1 &&
          seen[PKI_CUPTI_GRAPH] == 1 && seen[PKI_CUPTI_RUNTIME] == 1 && seen[PKI_CUPTI_SYNC] == 1 &&

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "backend/cupti/join.h"
-#include "backend/cupti/memory.h"
 #include "backend/cupti/records.h"
 #include "base/atomic.h"
 #include "base/clock.h"

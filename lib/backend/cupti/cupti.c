@@ -3,8 +3,8 @@
  *     library.c   the library found, where it has several users, too; memory for records, from and
  *                 to its threads
  *     control.c   when it is on: taken, switched and given back; another tool that takes it
- *     memory.c    on the program's threads: the region of each launch; what is allocated, and where
- *     records.c   what is in a buffer; the library's names of CUDA's calls
+ *     records.c   on the program's threads: the region of each launch; what is in a buffer; what is
+ *                 allocated, and where; the library's names of CUDA's calls
  *     join.c      names of kernels; what belongs to a correlation; records put together, in order
  *
  * Here they go into the trace: tracks, names, devices, what is missing.
@@ -19,7 +19,6 @@
 
 #include "backend/cupti/control.h"
 #include "backend/cupti/join.h"
-#include "backend/cupti/memory.h"
 #include "backend/cupti/records.h"
 #include "base/clock.h"
 #include "base/compiler.h"
@@ -697,8 +696,7 @@ static void read_buffers(bool last)
     pki_cupti_limits limits = limits_at(t, last);
     for (pki_cupti_buffer *b = pki_cupti_buffers_drain(), *next; b; b = next) {
         next = b->next;
-        pki_cupti_read(b, &span, &counts, pki_cupti_join_record, &counts,
-                       memory ? pki_cupti_memory_add : NULL);
+        pki_cupti_read(b, &span, &counts, pki_cupti_join_record, &counts, memory != 0);
         pki_cupti_buffer_release(b);
     }
     if (memory && (last || stands.memory_complete != given_for))
