@@ -89,6 +89,13 @@ static void add(seen *to, const pki_stack_sample *s)
         made && s->count > 4 && s->places[4].number && s->places[4].offset - caller_begins < 300;
 }
 
+/* %; the rest is this loop's own. */
+#ifdef __SANITIZE_THREAD__
+#define LEAF_LEAST 35u
+#else
+#define LEAF_LEAST 70u
+#endif
+
 static void work_and_see(work_function *work, work_function *const places[3], seen *out)
 {
     static pki_stack_sample one;
@@ -109,7 +116,7 @@ static void work_and_see(work_function *work, work_function *const places[3], se
     print_message("# %u samples, %u in leaf, %u from middle, %u from outer\n", out->all, out->leaf,
                   out->middle, out->outer);
     assert_true(out->all >= 50);
-    assert_true(out->leaf * 10 >= out->all * 7);
+    assert_true(out->leaf * 100 >= out->all * LEAF_LEAST);
 }
 
 static void by_tables(void **state)

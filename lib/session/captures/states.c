@@ -75,7 +75,13 @@
 typedef struct interval {
     uint64_t from, until; /* CLOCK_MONOTONIC, ns */
     bool ready;           /* it was off and could go on */
+    uint64_t beside;      /* ns that it was ready right before and behind it */
 } interval;
+
+static interval piece(uint64_t from, uint64_t until, bool ready)
+{
+    return (interval){.from = from, .until = until, .ready = ready};
+}
 
 typedef struct watched {
     uint32_t tid, track;
@@ -367,7 +373,7 @@ static void tell(const pki_session *s, const watched *w, unsigned cause, interva
 {
     uint64_t slept = s->slept.until;
     if (s->slept.counted && !off && i.from < slept && slept < i.until) {
-        tell_of(s, w, cause, (interval){i.from, slept - 1, i.ready}, 0, NULL);
+        tell_of(s, w, cause, piece(i.from, slept - 1, i.ready), 0, NULL);
         i.from = slept;
     }
     tell_of(s, w, cause, i, off, NULL);
@@ -402,7 +408,7 @@ static void tell_untold(const pki_session *s, const watched *w, uint64_t from, u
  * not. */
 static void tell_suspended(const pki_session *s, const watched *w)
 {
-    interval at = {s->slept.from, s->slept.until, false};
+    interval at = piece(s->slept.from, s->slept.until, false);
     if (s->slept.counted)
         tell_of(s, w, SUSPENDED, at, s->slept.ns, NULL);
     else if (w->track)
@@ -449,8 +455,8 @@ static bool is_same(const stop *p, interval i)
     uint64_t from = PKI_MAX(i.from, p->due), until = PKI_MIN(i.until, p->at.until);
     uint64_t both = pki_saturating_sub(until, from);
     uint64_t begun = p->due > p->at.from ? from : i.from;
-    bool ends = is_near(i.from, p->at.from, APART_MOST + p->ready) &&
-                is_near(i.until, p->at.until, APART_MOST + p->ready);
+    uint64_t apart = APART_MOST + p->ready + p->at.beside + i.beside;
+    bool ends = is_near(i.from, p->at.from, apart) && is_near(i.until, p->at.until, apart);
     return both >= STOP_LEAST && both >= (i.until - begun) / 5 * 4 &&
            both >= (i.until - i.from) / 2 && both >= 2 * p->ready && (ends || !p->amid);
 }
@@ -474,7 +480,7 @@ static void tell_wait(const pki_session *s, watched *w, interval i)
     tell_brief(s, w);
     const stop *p = stop_of(i);
     if (p && p->due > p->at.from && i.from + BLOCKED_LEAST < p->at.from) {
-        tell(s, w, WAITED, (interval){i.from, p->at.from, false}, 0);
+        tell(s, w, WAITED, piece(i.from, p->at.from, false), 0);
         i.from = p->at.from;
     }
     tell(s, w, p ? STOPPED : WAITED, i, 0);
@@ -488,12 +494,23 @@ static void tell_off(const pki_session *s, watched *w, interval i)
         tell_wait(s, w, i);
 }
 
+/* It could go on, but for want of a processor. */
+static void note_beside(interval *before, interval *i)
+{
+    if (before->ready == i->ready || i->from >= before->until + BLOCKED_LEAST)
+        return;
+    interval *waits = i->ready ? before : i, *ready = i->ready ? i : before;
+    waits->beside += ready->until - ready->from;
+}
+
 /* How late waits ended is known once the round is; of so many it is not. */
 static void keep_off(const pki_session *s, watched *w, interval i)
 {
     for (unsigned k = 0; k < w->off_count && w->off_count == OFFS; k++)
         tell_off(s, w, w->offs[k]);
     w->off_count %= OFFS;
+    if (w->off_count)
+        note_beside(&w->offs[w->off_count - 1], &i);
     w->offs[w->off_count++] = i;
 }
 
@@ -506,7 +523,7 @@ static void note_switch(const pki_session *s, watched *w, bool out, bool ready, 
         w->ready = ready;
         w->since = ns;
     } else if (w->off) {
-        interval i = {w->since, PKI_MAX(ns, w->since), w->ready};
+        interval i = piece(w->since, PKI_MAX(ns, w->since), w->ready);
         w->off = false;
         w->ready_told += i.ready ? i.until - i.from : 0;
         w->was_off += pki_saturating_sub(i.until, PKI_MAX(i.from, w->begun));
@@ -575,9 +592,10 @@ static void end_round(const pki_session *s, watched *w)
     uint64_t late[OFFS];
     share_late(w, late);
     for (unsigned k = 0; k < w->off_count; k++) {
-        interval i = w->offs[k];
-        tell_off(s, w, (interval){i.from, i.until - late[k], i.ready});
-        tell_ready(s, w, (interval){i.until - late[k], i.until, true});
+        interval i = w->offs[k], behind = piece(i.until - late[k], i.until, true);
+        i.until = behind.from;
+        tell_off(s, w, i);
+        tell_ready(s, w, behind);
     }
     tell_brief(s, w);
     w->off_count = 0;
@@ -627,7 +645,7 @@ static void tell_stolen(const pki_session *s, watched *w, uint64_t now)
     if (stolen < BLOCKED_LEAST)
         return;
     stolen = PKI_MIN(stolen, most);
-    tell_of(s, w, READY, (interval){w->looked, now, true}, stolen, PKI_BY_HOST);
+    tell_of(s, w, READY, piece(w->looked, now, true), stolen, PKI_BY_HOST);
     pki_states_neighbour(PKI_BY_HOST, stolen);
 }
 
@@ -686,7 +704,7 @@ static void tell_stops(const pki_session *s, const watched *w, uint64_t now, uin
         if (length < STOP_LEAST || length < 2 * p->ready || rest < length / 5 * 4)
             continue;
         from -= PKI_MIN(asleep, pki_saturating_sub(rest, length)); /* the collector slept by then */
-        tell(s, w, STOPPED, (interval){from, p->at.until, false}, 0);
+        tell(s, w, STOPPED, piece(from, p->at.until, false), 0);
     }
 }
 
@@ -697,7 +715,7 @@ static void tell_account(const pki_session *s, const watched *w, uint64_t now, u
         return;
     tell_stops(s, w, now, ready);
     if (ready >= BLOCKED_LEAST)
-        tell(s, w, READY, (interval){PKI_MIN(w->looked, now - ready - 1), now, true}, ready);
+        tell(s, w, READY, piece(PKI_MIN(w->looked, now - ready - 1), now, true), ready);
 }
 
 static void tell_state(const pki_session *s, watched *w)
@@ -770,7 +788,7 @@ static void note_sleeps(const pki_session *s, watched *own)
 {
     for (unsigned k = 0; k < PKI_MIN(x.slept, SLEEPS); k++)
         if (x.sleeps[k].woke > own->looked)
-            keep_off(s, own, (interval){x.sleeps[k].from + 1, x.sleeps[k].woke, false});
+            keep_off(s, own, piece(x.sleeps[k].from + 1, x.sleeps[k].woke, false));
 }
 
 /* Without records it is known how late it woke. What it was ready for since is no stop. */
