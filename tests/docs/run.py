@@ -45,19 +45,21 @@ import pages
 
 GIVEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "given")
 INSTALLED = os.path.join(os.path.dirname(GIVEN), os.pardir, "kit", "installed.sh")
-QUICK = os.path.join(os.path.dirname(INSTALLED), "debian.sh")
+AS_BUILT = os.path.join(os.path.dirname(INSTALLED), "as_built.py")
 ALONE = ("docs/install.md",)  # nothing of ours is at hand: what a reader needs these pages have to say
 HEADERS = {".c": ".h", ".cpp": ".hpp", ".cu": ".cuh"}
 
 
-def quick_flags():
-    """For what builds perfkit, which is about the build: the tests are on a library that is optimised, this is quicker.
-    The flags are those by which the tests build Debian's packages, whose objects the compiler's cache has then."""
-    if not shutil.which("dpkg-buildflags"):
-        return {"CFLAGS": "-O0"}
-    script = f". '{QUICK}'; for name in CFLAGS CPPFLAGS; do dpkg-buildflags --get $name; done"
-    said = subprocess.run(["sh", "-c", script], check=True, capture_output=True, text=True).stdout
-    return dict(zip(("CFLAGS", "CPPFLAGS"), said.splitlines()))
+# In front of meson where a page builds perfkit, which is about the build: its objects are those that the compiler's cache
+# has, if it compiles as the build that is at hand.
+MESON = """#!/bin/sh
+[ "$1" != setup ] || set -- "$@" {options}
+exec {meson} "$@"
+"""
+
+
+def as_built(build, what):
+    return subprocess.run([sys.executable, "-B", AS_BUILT, build, what], check=True, capture_output=True, text=True).stdout.strip()
 
 
 class Place:
@@ -79,7 +81,9 @@ class Place:
         if page in ALONE:
             ours = ("PKG_CONFIG_PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CMAKE_PREFIX_PATH", "MANPATH")
             self.env = {name: value for name, value in self.env.items() if name not in ours}
-            self.env |= {"PATH": env["PATH"], "HOME": folder} | quick_flags()
+            self.env |= {"PATH": os.path.join(folder, "bin") + os.pathsep + env["PATH"], "HOME": folder, "CC": as_built(build, "compiler")}
+            if meson := shutil.which("meson"):
+                os.chmod(self.write("bin/meson", MESON.format(options=as_built(build, "options"), meson=meson)), 0o755)
 
     def write(self, name, text):
         path = os.path.join(self.folder, name)

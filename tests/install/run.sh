@@ -19,6 +19,7 @@ skip() { echo "skipped: $*"; exit 77; }
 have() { command -v "$1" >/dev/null || skip "$1 is not installed"; }
 have_shared() { [ -e "$root/$libdir/libpk.so" ] || skip "this build has no libpk.so"; }
 none() { if grep "$@"; then return 1; fi; } # what is found is wrong ("! grep" would not end the script)
+as_built() { python3 -B "$source/tests/kit/as_built.py" "$build" "$1"; }
 compile() { ${CC:-cc} -std=c11 -Wall -Werror "$@"; }
 
 # The tree that is used from here on: use PREFIX LIBDIR
@@ -254,8 +255,7 @@ run_inside()
     have cmake
     cp "$here/subproject/CMakeLists.txt" "$here/bench.c" "$here/consumer.c" .
     local -x CC
-    CC=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[0]["command"].split(" -")[0])' \
-        "$build/compile_commands.json")
+    CC=$(as_built compiler)
     local quick=-DCMAKE_BUILD_TYPE=None # of no type it would be optimised
     cmake -G Ninja -S . -B made $quick -DFETCHCONTENT_SOURCE_DIR_PERFKIT="$source" >log 2>&1 || { cat log; return 1; }
     grep "perfkit $version: libpk and libpkbench; without" log
@@ -277,8 +277,7 @@ run_inside()
 run_amalgamated()
 {
     local -x CC
-    CC=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[0]["command"].split(" -")[0])' \
-        "$build/compile_commands.json")
+    CC=$(as_built compiler)
     python3 -B "$source/package/amalgamate.py" "$source" pk
     (cd pk && $CC -O1 -c pk.c) 2>log || { cat log; return 1; }
     [ ! -s log ] || { cat log; return 1; }
@@ -310,8 +309,7 @@ run_core()
         rm -rf "$made"
     fi
     local -x CC
-    CC=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[0]["command"].split(" -")[0])' \
-        "$build/compile_commands.json")
+    CC=$(as_built compiler)
     meson setup "$made" "$source" -Dwerror=true -Dservices= -Dtools=false -Dtests=false -Dbench=false -Dexamples=false -Dshared=false \
         -Dcuda=disabled -Dcupti=disabled -Dnvtx=disabled -Dnccl=disabled -Dmpi=disabled >log 2>&1 || { cat log; return 1; }
     meson compile -C "$made" pk:static_library >log 2>&1 || { cat log; return 1; }
@@ -459,13 +457,12 @@ END
     found static
 }
 
-# Debian's packages, unpacked into a folder, used like any installed tree. Not optimised, whatever a release is (the -O0
-# of debian.sh comes later): the page about the installation, which builds one, has what is compiled here.
+# Debian's packages, unpacked into a folder, used like any installed tree.
 run_deb()
 {
     have dpkg-buildpackage; have dh
     . "$source/tests/kit/debian.sh"
-    "$source/package/deb.sh" debs -Doptimization=3 >log 2>&1 || { tail -n 40 log; return 1; }
+    CC=$(as_built compiler) "$source/package/deb.sh" debs $(as_built options) >log 2>&1 || { tail -n 40 log; return 1; }
     local deb
     for deb in debs/*.deb; do
         dpkg-deb -x "$deb" unpacked

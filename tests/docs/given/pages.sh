@@ -12,7 +12,8 @@ docs/guide.md)
     ;;
 docs/install.md)
     "$SOURCE/package/copy.sh" "$SOURCE" perfkit
-    [ ! -e "$SOURCE/build/charts" ] || { mkdir perfkit/build && cp -r "$SOURCE/build/charts" perfkit/build/; }
+    mkdir -p perfkit/as/deep/as && ln -s as/deep/as perfkit/build # as $BUILD: tests/kit/as_built.py
+    [ ! -e "$SOURCE/build/charts" ] || cp -r "$SOURCE/build/charts" perfkit/build/
     ;;
 docs/internals/bench.md)
     bench_sum --max-samples 20 --max-warmup 1ms --json bench.json
