@@ -482,7 +482,7 @@ static void add_worker(inquiry *q, const worker *w, ras_why why)
 /* Ranks that a communicator should have and nobody knows: they have not come to make it. */
 static void add_not_joined(inquiry *q, const communicator *c)
 {
-    const rank *next = q->now.ranks + c->first, *end = next + c->count;
+    size_t next = c->first, end = c->first + c->count;
     size_t left = c->size > 0 && (size_t)c->size > c->count ? (size_t)c->size - c->count : 0;
     if (!left)
         return;
@@ -491,9 +491,9 @@ static void add_not_joined(inquiry *q, const communicator *c)
     snprintf(row->name, sizeof row->name, "%zu of %lld", left, (long long)c->size);
     append(row->words, "ranks of %s have not come to make it:", c->name);
     for (int64_t r = 0, listed = 0; r < c->size && listed <= LISTED; r++) {
-        while (next < end && next->rank < r)
+        while (next < end && q->now.ranks[next].rank < r)
             next++;
-        if (next < end && next->rank == r)
+        if (next < end && q->now.ranks[next].rank == r)
             continue;
         if (listed++ < LISTED)
             append(row->words, "%s %lld", listed > 1 ? "," : "", (long long)r);

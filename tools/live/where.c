@@ -306,11 +306,11 @@ static void put_rows(pki_json *j, const char *key, const where *w, size_t from, 
     pki_json_close(j, ']');
 }
 
-static void put_ras_rows(pki_json *j, const char *key, const ras_row *rows, size_t count)
+static void put_ras_rows(pki_json *j, const char *key, const ras *r, size_t from, size_t to)
 {
     pki_json_open(j, key, '[');
-    for (size_t i = 0; i < count; i++) {
-        const ras_row *row = &rows[i];
+    for (size_t i = from; i < to; i++) {
+        const ras_row *row = &r->rows[i];
         pki_json_row(j);
         pki_json_open(j, NULL, '{');
         pki_json_int(j, "rank", row->rank);
@@ -329,8 +329,8 @@ static void where_json_put_ras(pki_json *j, const ras *r)
 {
     pki_json_open(j, "ras", '{');
     pki_json_text(j, "about", r->about);
-    put_ras_rows(j, "behind", r->rows, r->first);
-    put_ras_rows(j, "perhaps", r->rows + r->first, r->count - r->first);
+    put_ras_rows(j, "behind", r, 0, r->first);
+    put_ras_rows(j, "perhaps", r, r->first, r->count);
     pki_json_text(j, "verdict", r->verdict);
     pki_json_close(j, '}');
 }
