@@ -711,9 +711,9 @@ static bool find(pki_repeats *r, uint32_t n, anchor *to, pki_repeats_loop *told)
     anchor in_parts;
     pki_repeats_loop told_parts;
     bool any = find_in_view(r, n, false, to, told);
-    if (!r->any_parts || !find_in_view(r, n, true, &in_parts, &told_parts))
-        ;
-    else if (!any || (!turn_as_often(to, &in_parts) && told_parts.alike + UNLIKE >= told->alike)) {
+    bool more = r->any_parts && find_in_view(r, n, true, &in_parts, &told_parts);
+    if (more &&
+        (!any || (!turn_as_often(to, &in_parts) && told_parts.alike + UNLIKE >= told->alike))) {
         *to = in_parts;
         *told = told_parts;
         return true;

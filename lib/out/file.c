@@ -116,12 +116,6 @@ pki_target_text pki_target_why(const char *path, int error, const pki_target_hin
     return words;
 }
 
-pk_status pki_target_fail(const char *what, const char *path, int error, const char *nothing)
-{
-    return pki_fail(pki_status_of_errno(error), "%s %s: %s", what, path,
-                    pki_target_why(path, error, &(pki_target_hints){nothing, NULL}).text);
-}
-
 /* ---- what the files of a trace are called that is cut into several ---- */
 
 #define PART ".part"

@@ -39,9 +39,6 @@ typedef struct pki_target_text {
  * it; otherwise the error's own words. hints may be NULL. Leaves errno as it is. */
 pki_target_text pki_target_why(const char *path, int error, const pki_target_hints *hints);
 
-/* The same as a session's message: "trace run.json: ...". nothing: as above. */
-pk_status pki_target_fail(const char *what, const char *path, int error, const char *nothing);
-
 /* ---- what the files of a trace are called that is cut into several ---- */
 
 /* Run.json is written; once it is full it becomes run.part1.json, the next one run.part2.json.

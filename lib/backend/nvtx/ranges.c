@@ -187,7 +187,7 @@ static void pki_nvtx_name_thread(uint32_t tid, const char *name)
     int saved = errno;
     pki_nvtx_user *u = tid == (uint32_t)syscall(SYS_gettid) ? pki_nvtx_find_user() : NULL;
     if (u) {
-        snprintf(u->name, sizeof u->name, "%s", name);
+        snprintf(u->name, sizeof u->name, "%.*s", (int)sizeof u->name - 1, name);
         if (pki_nvtx_consuming())
             pk_thread_set_name(u->name);
     } else if (pki_nvtx_consuming()) {

@@ -17,6 +17,7 @@
 #include "out/file.h"
 #include "session/collector/collect.h"
 #include "session/session.h"
+#include "session/trace/paths.h"
 
 /* ---- the session's account of goodput (measure/goodput/goodput.h) ---- */
 
@@ -441,7 +442,7 @@ static void wait_for_file(void)
 
 static pk_status why_not(const char *path, int error)
 {
-    return pki_target_fail("goodput", path, error, "leave goodput_path empty for no state file");
+    return pki_paths_fail("goodput", path, error, "leave goodput_path empty for no state file");
 }
 
 /* Once the fold is open. Of several ranks with one file (no %r in its name) the first has it. */

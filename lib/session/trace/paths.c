@@ -42,14 +42,20 @@ static found examine(const char *path, pki_owned *own)
     return IN_USE;
 }
 
+pk_status pki_paths_fail(const char *what, const char *path, int error, const char *nothing)
+{
+    return pki_fail(pki_status_of_errno(error), "%s %s: %s", what, path,
+                    pki_target_why(path, error, &(pki_target_hints){nothing, NULL}).text);
+}
+
 pk_status pki_paths_trace_error(const char *trace, int error)
 {
-    return pki_target_fail("trace", trace, error, "leave trace_path empty for statistics only");
+    return pki_paths_fail("trace", trace, error, "leave trace_path empty for statistics only");
 }
 
 static pk_status arena_error(const char *arena, int error)
 {
-    return pki_target_fail(
+    return pki_paths_fail(
         "arena", arena, error,
         "\"none\" in arena_path leaves the arena in memory, where it does not survive a kill");
 }

@@ -22,7 +22,11 @@ typedef struct pki_paths {
 /* Decides on both paths and makes the arena. */
 pk_status pki_paths_open(const pki_config *config, pki_paths *paths, pki_arena **arena);
 
-/* Says why there can be no trace of this name, and answers the status of that error. */
+/* Says why there can be no such file of a session ("trace run.json: ..."), and answers the status
+ * of that error. nothing: as in pki_target_hints. */
+pk_status pki_paths_fail(const char *what, const char *path, int error, const char *nothing);
+
+/* The same of the trace. */
 pk_status pki_paths_trace_error(const char *trace, int error);
 
 /* Makes a path mean the same after the program has changed its working directory. */

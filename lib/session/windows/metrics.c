@@ -22,6 +22,7 @@
 #include "session/report/run.h"
 #include "session/report/summarise.h"
 #include "session/session.h"
+#include "session/trace/paths.h"
 
 /* ---- what the process costs beside time, for its metrics ---- */
 
@@ -423,7 +424,7 @@ static pk_status status_of_file(void)
 
 static pk_status why_not(const char *path, int error)
 {
-    return pki_target_fail("metrics", path, error, "leave metrics_path empty for no metrics");
+    return pki_paths_fail("metrics", path, error, "leave metrics_path empty for no metrics");
 }
 
 /* Can there be such a file? And the first one, at once. After the fold has been opened. */

@@ -18,6 +18,7 @@
 #include "session/job/goodput.h"
 #include "session/report/run.h"
 #include "session/session.h"
+#include "session/trace/paths.h"
 #include "session/windows/metrics.h"
 
 /* ---- what a window cost beside time ---- */
@@ -375,7 +376,7 @@ static void write_ended(pki_session *s)
 
 static pk_status why_not(const char *path, int error)
 {
-    return pki_target_fail("windows", path, error, "leave windows_path empty for no windows");
+    return pki_paths_fail("windows", path, error, "leave windows_path empty for no windows");
 }
 
 /* Makes the file, if one is asked for. After the fold has been opened. */
