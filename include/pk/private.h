@@ -52,11 +52,12 @@ PK_API const char *pk_region_name_(uint32_t id);
 struct pk_comm;
 PK_API const char *pk_comm_name_(const struct pk_comm *comm);
 
-/* What libpk_attach took for steps, for the report: turns of a loop, of those the first that were
- * over before it was known, how many percent were alike, what each begins with, and what `pk run
+/* What libpk_attach took for steps, for the report: turns of a loop, how long they took in all, how
+ * many of them were over before it was known, how many percent were alike, what each begins with,
+ * and what `pk run
  * --step` takes for the same ("": it has no words for it). */
-PK_API void pk_steps_found_(uint64_t turns, uint64_t before, uint32_t alike, const char *by,
-                            const char *step);
+PK_API void pk_steps_found_(uint64_t turns, int64_t ns, uint64_t before, uint32_t alike,
+                            const char *by, const char *step);
 
 /* Before pk_start: looks at late steps may at first take what they would be allowed in so many ms,
  * 10,000 if this is not called. */
@@ -192,8 +193,8 @@ PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options
 PK_API void pk_say_(int32_t rank, const char *sentence) {}
 PK_API void pk_show_(const char *text, size_t bytes) {}
 PK_API void pk_exit_(void) {}
-PK_API void pk_steps_found_(uint64_t turns, uint64_t before, uint32_t alike, const char *by,
-                            const char *step)
+PK_API void pk_steps_found_(uint64_t turns, int64_t ns, uint64_t before, uint32_t alike,
+                            const char *by, const char *step)
 {
 }
 PK_API void pk_step_number_(uint64_t number) {}

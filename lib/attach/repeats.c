@@ -823,16 +823,19 @@ static bool begins_turn(const anchor *a, uint32_t symbol, uint32_t before, bool 
     return turn;
 }
 
-static bool turns_at(pki_repeats *r, uint8_t symbol)
+/* at: of what is kept. */
+static bool turns_at(pki_repeats *r, uint64_t at)
 {
-    uint8_t seen = seen_as(r, symbol, r->loop.parts);
+    uint8_t seen = seen_as(r, r->kept[at], r->loop.parts);
     bool turn = begins_turn(&r->loop, seen, r->last, &r->outside);
     r->idle++;
     r->last = seen + 1u;
     if (turn && r->told.turns++)
         r->longest = r->idle > r->longest ? r->idle : r->longest;
-    if (turn)
+    if (turn) {
         r->idle = 0;
+        r->told.ended = r->when[at];
+    }
     return turn && r->told.turns > 1;
 }
 
@@ -864,12 +867,13 @@ static void know(pki_repeats *r, uint32_t n, const anchor *loop, const pki_repea
     r->idle = r->longest = r->last = 0;
     uint32_t turns = 0;
     for (uint32_t i = 0; i < n; i++) {
-        turns_at(r, r->kept[i]);
+        turns_at(r, i);
         r->look.positions[turns] = (uint16_t)i;
         turns += r->told.turns > turns;
     }
     r->told.turns -= r->told.turns > 0; /* the first anchor begins the first turn */
     r->told.before = r->told.turns;
+    r->told.began = r->when[r->look.positions[0]];
     describe(r);
     r->told.alone = turns_before_all(r, r->look.positions, (uint32_t)r->told.turns);
 }
@@ -956,7 +960,7 @@ bool pki_repeats_feed(pki_repeats *r, uint32_t region, uint64_t site, uint64_t w
     r->met[r->fed % KEPT] = met;
     r->when[r->fed++ % KEPT] = ns;
     if (r->known)
-        turn = turns_at(r, (uint8_t)number);
+        turn = turns_at(r, (r->fed - 1) % KEPT);
     if (r->known && r->idle > 8 * r->longest + FIRST_LOOK)
         forget(r); /* that loop is over; there may be another */
     if (r->fed == r->next_look) {
@@ -965,8 +969,6 @@ bool pki_repeats_feed(pki_repeats *r, uint32_t region, uint64_t site, uint64_t w
     }
     return turn;
 }
-
-/* ---- */
 
 pki_repeats *pki_repeats_new(void)
 {

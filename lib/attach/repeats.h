@@ -50,12 +50,13 @@ typedef struct pki_repeats_begin {
 
 /* What was found. */
 typedef struct pki_repeats_loop {
-    uint32_t number;   /* of the loops that were found, from 1; 0: none */
-    uint64_t turns;    /* since its first */
-    uint64_t before;   /* of those, the ones before the loop was known: not told as steps */
-    uint64_t alone;    /* its first ones that other ranks do not have: not in a turn's number */
-    uint32_t region;   /* the anchor: its region... */
-    bool first_of_run; /* ...each time, or the first of several in a row */
+    uint32_t number;      /* of the loops that were found, from 1; 0: none */
+    uint64_t turns;       /* since its first */
+    uint64_t before;      /* of those, the ones before the loop was known: not told as steps */
+    int64_t began, ended; /* all these turns */
+    uint64_t alone;       /* its first ones that other ranks do not have: not in a turn's number */
+    uint32_t region;      /* the anchor: its region... */
+    bool first_of_run;    /* ...each time, or the first of several in a row */
     pki_repeats_begin begin;
     uint32_t alike;     /* percent of the turns looked at with one of the four commonest contents */
     uint32_t inner;     /* the region of the next inner loop's anchor, and... */

@@ -438,7 +438,7 @@ const char *pki_attach_steps_end(void)
     snprintf(name, sizeof name, "%s%.120s%s%s", told.first_of_run ? "the first " : "",
              name_of(told.region), nth, told.first_of_run ? " of several" : "");
     say_found(say, sizeof say);
-    pk_steps_found_(told.turns, told.before, told.alike, name, say);
+    pk_steps_found_(told.turns, told.ended - told.began, told.before, told.alike, name, say);
     snprintf(found, sizeof found, "; %llu steps found, each with %s",
              (unsigned long long)told.turns, name);
     return found;

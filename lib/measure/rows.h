@@ -751,6 +751,7 @@ typedef struct pki_step_kind_row {
 /* What steps were taken from, in a program that says nothing of them (lib/attach). */
 typedef struct pki_found_steps {
     uint64_t turns;  /* of the loop; 0: nothing was looked for, or found; first */
+    uint64_t time;   /* of all these, ns */
     uint64_t before; /* the first of these, over before it was known: no steps */
     uint64_t alike;  /* percent of the turns that were looked at with a usual content */
     char *by;        /* what each begins with... */

@@ -553,7 +553,7 @@ static const pki_member steps_members[] = {
 const pki_shape pki_steps_shape = {SHAPE(pki_step_summary, steps_members)};
 
 static const pki_member found_members[] = {
-    PLAINS(pki_found_steps, turns, before, alike, by, step),
+    PLAINS(pki_found_steps, turns, time, before, alike, by, step),
 };
 static const pki_shape found_steps = {SHAPE(pki_found_steps, found_members)};
 

@@ -326,9 +326,10 @@ class Listens(Run):
         self.assertIn("799 steps found, each with frame of solver\n", done.stderr)
         found = report["found_steps"]
         self.assertEqual((found["turns"], found["by"], found["alike"]), (799, "frame of solver", 100))
+        self.assertTrue(report["steps"]["all"]["sum"] < found["time"] < report["run"]["wall"], found)
         self.assertAlmostEqual(report["steps"]["count"] + found["before"], found["turns"], delta=2)
         text = self.start(PK, "report", self.path("of", "0.report.json")).stdout
-        self.assertIn("each begins with frame of solver", text)
+        self.assertRegex(text, r"each begins with frame of solver, which was found, not\s+said: 799 turns\s+of\s+[\d.]+ \S+ on\s+average")
         self.assertIn("\n    pk run --step 'frame of solver'\n", text)
         self.assertTrue(400 < report["steps"]["count"] < 800, report["steps"]["count"])
         for wish, count in (("inner", 49), ("frame of solver/10", 4), ("frame of solver@nowhere", 0), ("none", 0), ("nothing of that name", 0)):

@@ -17,6 +17,7 @@ typedef struct program {
     uint64_t random;
     uint32_t loop; /* the one that is known */
     uint32_t met;  /* collectives of all ranks */
+    int64_t from;  /* when the first step begins */
 } program;
 
 enum { US = 1000 };
@@ -59,6 +60,16 @@ static void expect_steps(program *p, unsigned most_before)
     if (loop.before > most_before)
         fail_msg("loop %u, known after %llu turns", loop.number, (unsigned long long)loop.before);
     pki_repeats_free(p->finder);
+}
+
+/* The mean of all turns: those before the loop was known, too. */
+static void expect_period(program *p)
+{
+    pki_repeats_loop loop = pki_repeats_told(p->finder, p->ns);
+    double own = (double)(p->ns - p->from) / (double)p->steps;
+    double mean = (double)(loop.ended - loop.began) / (double)loop.turns;
+    if (!(mean > own * 0.99 && mean < own * 1.01))
+        fail_msg("%g ns a turn, %g a step", mean, own);
 }
 
 static void expect_none(program *p)
@@ -108,6 +119,7 @@ static void molecules(program *p, unsigned steps, unsigned lists, unsigned therm
     neighbours(p);
     swaps(p, REVERSE, 6);
     unsigned next = lists;
+    p->from = p->ns;
     for (unsigned i = 1; i <= steps; i++, p->steps++) {
         if (checked)
             does(p, ALLREDUCE, CHECK, 5);
@@ -131,6 +143,7 @@ static void md_with_lists_and_output(void **state)
     (void)state;
     program p;
     molecules(&p, 500, 20, 100, false);
+    expect_period(&p);
     expect_steps(&p, 80);
     molecules(&p, 5000, 20, 10, false);
     expect_steps(&p, 80);
@@ -161,6 +174,7 @@ static void iterations_that_vary(void **state)
     (void)state;
     program p;
     solver(&p, 300, 10, 5, 500);
+    expect_period(&p);
     expect_steps(&p, 80);
     solver(&p, 100, 20, 20, 100);
     expect_steps(&p, 80);

@@ -788,11 +788,15 @@ static void put_word(const char *word, FILE *file)
 static void put_found(const pki_found_steps *found, FILE *file)
 {
     bool said = found->turns && found->step && *found->step;
+    char mean[64] = ""; /* reports of before have none */
+    if (found->turns && found->time)
+        snprintf(mean, sizeof mean, " of %s on average",
+                 TIME((double)found->time / (double)found->turns));
     if (found->turns)
         pki_report_print(file,
-                         "steps: each begins with %s, which was found, not said: %s turns, %s %% "
+                         "steps: each begins with %s, which was found, not said: %s turns%s, %s %% "
                          "alike; %s were over before that was clear, and are no steps%s",
-                         or_unknown(found->by, "?"), COUNT(found->turns), COUNT(found->alike),
+                         or_unknown(found->by, "?"), COUNT(found->turns), mean, COUNT(found->alike),
                          COUNT(found->before), said ? "; to say it:" : "");
     if (said) /* in one line, whatever its length: it is to be copied */
         put_word(found->step, file);

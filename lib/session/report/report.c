@@ -469,14 +469,15 @@ bool pki_run_fill(const pki_session *s, pki_run *r)
 }
 
 static struct {
-    uint64_t turns, before, alike;
+    uint64_t turns, time, before, alike;
     char by[160], step[1000];
 } found;
 
-void pk_steps_found_(uint64_t turns, uint64_t before, uint32_t alike, const char *by,
+void pk_steps_found_(uint64_t turns, int64_t ns, uint64_t before, uint32_t alike, const char *by,
                      const char *step)
 {
     found.turns = turns;
+    found.time = ns > 0 ? (uint64_t)ns : 0;
     found.before = before;
     found.alike = alike;
     snprintf(found.by, sizeof found.by, "%s", by);
@@ -486,7 +487,11 @@ void pk_steps_found_(uint64_t turns, uint64_t before, uint32_t alike, const char
 static bool add_found(pki_found_steps *out)
 {
     if (found.turns)
-        *out = (pki_found_steps){found.turns, found.before, found.alike, summarise_copy(found.by),
+        *out = (pki_found_steps){found.turns,
+                                 found.time,
+                                 found.before,
+                                 found.alike,
+                                 summarise_copy(found.by),
                                  summarise_copy(found.step)};
     return !out->turns || (out->by && out->step);
 }
