@@ -575,10 +575,11 @@ static bool find_now(looking *l, pki_job_spell *out)
         *out = (pki_job_spell){
             .when = PKI_JOB_STRETCH, .rank = c->rank, .begin = i, .by = in, .rest = rest};
     }
+    if (!(best > 0))
+        return false;
     arc a = {out->begin, c->count, best};
     double level = NOW_LEVEL / (n * (double)l->field->units);
-    double scale = best > 0 ? scale_now(l, out) : 0,
-           surely = log1p(l->field->least * PKI_JOB_LATE_SURELY);
+    double scale = scale_now(l, out), surely = log1p(l->field->least * PKI_JOB_LATE_SURELY);
     double half =
         scale / sqrt(n - (double)a.begin) * -pki_t_quantile(PKI_JOB_SPELL_LEVEL, INFINITY);
     if (!(best > -pki_t_quantile(level, INFINITY) * scale) || !(out->by > limit_of(l)) ||
