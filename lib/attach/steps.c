@@ -84,10 +84,16 @@ static unsigned long cut_number(char *text, char sign)
     return n;
 }
 
+static bool is_place(const char *where)
+{
+    return where && strstr(where, "+0x");
+}
+
+/* Communicators have numbers of their own: "communicator of 4 #2". */
 static part part_of(char *text)
 {
     char *at = strrchr(text, '@');
-    unsigned long nth = at ? cut_number(at, '#') : 0;
+    unsigned long nth = is_place(at) ? cut_number(at, '#') : 0;
     if (at && at > text && at[1])
         *at = '\0';
     else
@@ -122,11 +128,6 @@ static void read_wish(const char *text)
         among = next;
     }
     wish.outside = true;
-}
-
-static bool is_place(const char *where)
-{
-    return where && strstr(where, "+0x");
 }
 
 static bool is_part(const part *p, const char *name, const char *place, uint32_t nth)

@@ -183,7 +183,7 @@ def turns_alike(mpiexec, pk, program):
 
 def turns_by_hand(mpiexec, pk, program):
     for wish, wanted in (("MPI_Allreduce@MPI_COMM_WORLD", BY_HAND - 1), ("MPI_Allreduce@1/2", BY_HAND // 2 - 1),
-                         ("MPI_Allreduce", 2 * BY_HAND - 1), ("MPI_Allreduce@nowhere", 0)):
+                         ("MPI_Allreduce@communicator of 1 #2", BY_HAND - 1), ("MPI_Allreduce", 2 * BY_HAND - 1), ("MPI_Allreduce@nowhere", 0)):
         with tempfile.TemporaryDirectory() as folder:
             counts = [report["steps"]["count"] for report in turns_run(mpiexec, pk, program, folder, "--step", wish, how="sums")]
             if counts != [wanted] * TURNS_RANKS:

@@ -73,7 +73,9 @@ static void faces(int steps)
 
 static void sums(int steps)
 {
-    MPI_Comm half;
+    MPI_Comm half, first;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &first);
+    MPI_Barrier(first); /* it has the name, so half is the second of it */
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
     for (int i = 0; i < steps; i++) {
         MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
@@ -82,6 +84,7 @@ static void sums(int steps)
         work(50);
     }
     MPI_Comm_free(&half);
+    MPI_Comm_free(&first);
 }
 
 int main(int argc, char **argv)
