@@ -232,6 +232,8 @@ class Ras(unittest.TestCase):
         ras, behind, _ = self.said(self.communicator(on), more=before)
         self.assertEqual(behind, [])
         self.assertIn("Nobody stands: who is behind goes on. 8 of 8 have launched something", ras["verdict"])
+        before = self.output(self.communicator([self.rank(r) for r in range(8) if r != 5], [self.missing(5)]))
+        self.assertEqual(self.said(self.communicator(self.ranks(8, less=(5,))), more=before)[1], [(5, "missing in a collective")])
 
     def test_who_waits_elsewhere_is_not_to_blame(self):
         """Ranks 0 and 1 are a communicator of their own, in which 1 is missing: so 0 does not come to the job's."""
@@ -296,7 +298,8 @@ class Ras(unittest.TestCase):
                            ('{"communicators": {}}', "no communicators"), ("{\"communicators\": [\0]}", "line")):
             self.assertIn(says, self.where(text, expect=2))
         self.where('{"communicators": [null, 3, {"ranks": [null, {"collective_counts": 4}, {"rank": "x"}], "size": -1}]}')
-        self.assertEqual(pk("where", "--ras", "/nowhere").returncode, 2)
+        done = pk("where", "--ras", "/nowhere")
+        self.assertEqual((done.returncode, done.stderr.decode()), (2, "pk: where: /nowhere: No such file or directory\n"))
 
 
 class Watchdog(unittest.TestCase):

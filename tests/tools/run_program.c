@@ -34,8 +34,8 @@ static void show_environment(char **given, const char *self)
     waitpid(child, NULL, 0);
 }
 
-/* As a daemon's, which closes all there is. */
-/* perfkit's thread may have a number for a moment: then once more. */
+/* As a daemon's, which closes all there is. perfkit's thread may have a number for a moment: then
+ * once more. */
 static void file_for_stderr(void)
 {
     for (int tries = 0; tries < 1000; tries++) {

@@ -156,10 +156,7 @@ const live_region *view_innermost(const view *l)
     return main && main->depth ? &main->open[main->depth - 1] : NULL;
 }
 
-static void append(char words[BEHIND_WORDS], const char *format, ...) PKI_PRINTF(2, 3);
-
-/* Behind what has been said. */
-static void append(char words[BEHIND_WORDS], const char *format, ...)
+void words_append(char words[BEHIND_WORDS], const char *format, ...)
 {
     size_t n = strlen(words);
     va_list args;
@@ -178,16 +175,16 @@ void view_position(const view *l, char words[BEHIND_WORDS])
     const live_thread *main = snapshot_main(&l->s);
     const live_region *in = view_innermost(l);
     if (l->s.steps)
-        append(words, "; it is in step %llu", (unsigned long long)l->s.steps);
+        words_append(words, "; it is in step %llu", (unsigned long long)l->s.steps);
     if (in)
-        append(words, "%s %s", l->s.steps ? ", in" : "; it is in",
-               live_name_of(&l->s.names, in->id)->text);
+        words_append(words, "%s %s", l->s.steps ? ", in" : "; it is in",
+                     live_name_of(&l->s.names, in->id)->text);
     if (in && age(l, in->since_ns))
-        append(words, " for %s", pki_figure_time((double)age(l, in->since_ns)).text);
+        words_append(words, " for %s", pki_figure_time((double)age(l, in->since_ns)).text);
     if (main && main->waits_in[0])
-        append(words, ", asleep in %s", main->waits_in);
+        words_append(words, ", asleep in %s", main->waits_in);
     else if (main && main->system_state == 'R')
-        append(words, ", on a processor");
+        words_append(words, ", on a processor");
 }
 
 /* ---- evidence ---- */
@@ -207,7 +204,7 @@ static void add(inquiry *q, size_t of, behind_why why, const char *words)
     else
         q->to->count++;
     *row = (behind_row){.of = of, .why = why};
-    append(row->words, "%s", words);
+    words_append(row->words, "%s", words);
     view_position(&q->views[of], row->words);
 }
 
@@ -245,10 +242,11 @@ static bool is_waiting(const view *l)
 static void add_missing(inquiry *q, const collective *c, size_t of, const char *verb)
 {
     char words[BEHIND_WORDS] = "";
-    append(words, "has not %s operation %llu on %s, in which %zu other%s", verb,
-           (unsigned long long)c->operation, c->comm, c->inside, c->inside == 1 ? " is" : "s are");
+    words_append(words, "has not %s operation %llu on %s, in which %zu other%s", verb,
+                 (unsigned long long)c->operation, c->comm, c->inside,
+                 c->inside == 1 ? " is" : "s are");
     if (c->since_known)
-        append(words, " for %s", pki_figure_time((double)c->shortest_ns).text);
+        words_append(words, " for %s", pki_figure_time((double)c->shortest_ns).text);
     if (!is_listed(q, of))
         add(q, of, BEHIND_MISSING, words);
 }
@@ -290,10 +288,10 @@ static void add_perhaps(inquiry *q, const collective *c, size_t of)
     char words[BEHIND_WORDS] = "", name[VIEW_NAME];
     const view *l = &q->views[of];
     view_name(&q->views[q->to->rows[0].of], name);
-    append(words, "has not entered operation %llu on %s and waits in %s, perhaps for %s",
-           (unsigned long long)c->operation, c->comm,
-           live_name_of(&l->s.names, view_innermost(l)->id)->text,
-           q->to->count == 1 ? name : "one of those");
+    words_append(words, "has not entered operation %llu on %s and waits in %s, perhaps for %s",
+                 (unsigned long long)c->operation, c->comm,
+                 live_name_of(&l->s.names, view_innermost(l)->id)->text,
+                 q->to->count == 1 ? name : "one of those");
     add(q, of, BEHIND_PERHAPS, words);
 }
 
@@ -332,8 +330,8 @@ static void find_in_earlier_steps(inquiry *q, bool also_waiting)
         if (!is_late(&q->views[i], furthest) || (!also_waiting && is_waiting(&q->views[i])))
             continue;
         uint64_t steps = furthest - q->views[i].s.steps;
-        append(words, "is %llu step%s behind %zu other%s", (unsigned long long)steps,
-               steps == 1 ? "" : "s", ahead, ahead == 1 ? "" : "s");
+        words_append(words, "is %llu step%s behind %zu other%s", (unsigned long long)steps,
+                     steps == 1 ? "" : "s", ahead, ahead == 1 ? "" : "s");
         add(q, i, BEHIND_STEP, words);
     }
 }
@@ -370,8 +368,8 @@ static void find_in_ended_regions(inquiry *q)
         size_t left = count_ended(q, i, name);
         if (!left)
             continue;
-        append(words, "is inside %s, which %zu other%s left and wait%s since", name->text, left,
-               left == 1 ? " has" : "s have", left == 1 ? "s" : "");
+        words_append(words, "is inside %s, which %zu other%s left and wait%s since", name->text,
+                     left, left == 1 ? " has" : "s have", left == 1 ? "s" : "");
         add(q, i, BEHIND_REGION, words);
     }
 }
@@ -383,10 +381,10 @@ static void list_ranks(const inquiry *q, char words[BEHIND_WORDS])
     for (size_t i = 0; i < q->to->count && i < 8; i++) {
         char name[VIEW_NAME];
         view_name(&q->views[q->to->rows[i].of], name);
-        append(words, "%s%s", i ? ", " : "", name);
+        words_append(words, "%s%s", i ? ", " : "", name);
     }
     if (q->to->count > 8)
-        append(words, " and %zu more", q->to->count - 8);
+        words_append(words, " and %zu more", q->to->count - 8);
 }
 
 /* Ranks of the job that are not among the targets. */
@@ -399,26 +397,26 @@ static void append_absent(const inquiry *q, char words[BEHIND_WORDS])
         for (size_t i = 0; i < q->count && !there; i++)
             there = q->views[i].t->header->rank == rank;
         if (!there && absent++ < 8)
-            append(words, "%s %d",
-                   absent > 1 ? ","
-                   : words[0] ? " Not among the targets: rank"
-                              : "Not among the targets: rank",
-                   rank);
+            words_append(words, "%s %d",
+                         absent > 1 ? ","
+                         : words[0] ? " Not among the targets: rank"
+                                    : "Not among the targets: rank",
+                         rank);
     }
     if (absent > 8)
-        append(words, " and %zu more", absent - 8);
+        words_append(words, " and %zu more", absent - 8);
     if (absent)
-        append(words, ".");
+        words_append(words, ".");
 }
 
 static void append_awaited(const inquiry *q, bool deadlock, char words[BEHIND_WORDS])
 {
     bool all = q->to->count == q->count;
-    append(words, deadlock ? "Each waits for another: "
-                  : all    ? "All of them: "
-                           : "The others wait for ");
+    words_append(words, deadlock ? "Each waits for another: "
+                        : all    ? "All of them: "
+                                 : "The others wait for ");
     list_ranks(q, words);
-    append(words, ".");
+    words_append(words, ".");
 }
 
 static void append_nobody(const inquiry *q, char words[BEHIND_WORDS])
@@ -427,12 +425,14 @@ static void append_nobody(const inquiry *q, char words[BEHIND_WORDS])
     for (size_t i = 0; i < q->count; i++)
         inside += is_waiting(&q->views[i]);
     if (q->count > 1 && inside == q->count)
-        append(words,
-               "All %zu wait, and nobody is behind: it is the library, the network, or a rank "
-               "that is not seen here.",
-               q->count);
+        words_append(
+            words,
+            "All %zu wait, and nobody is behind: it is the library, the network, or a rank "
+            "that is not seen here.",
+            q->count);
     else
-        append(words, "%s", q->count > 1 ? "Nobody is behind." : "There is only one process.");
+        words_append(words, "%s",
+                     q->count > 1 ? "Nobody is behind." : "There is only one process.");
 }
 
 /* Of one process that is stopped or gone its row has said all. */

@@ -231,6 +231,9 @@ typedef enum behind_why {
 
 #define BEHIND_WORDS 600
 
+/* Behind what has been said. */
+void words_append(char words[BEHIND_WORDS], const char *format, ...) PKI_PRINTF(2, 3);
+
 typedef struct behind_row {
     size_t of; /* which of the looks */
     behind_why why;

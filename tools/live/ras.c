@@ -6,7 +6,6 @@
  * output of several times: the last one counts, and the one before says who has gone on since.
  */
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,17 +73,6 @@ typedef struct inquiry {
     size_t room;
 } inquiry;
 
-static void append(char words[BEHIND_WORDS], const char *format, ...) PKI_PRINTF(2, 3);
-
-static void append(char words[BEHIND_WORDS], const char *format, ...)
-{
-    size_t n = strlen(words);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(words + n, BEHIND_WORDS - n, format, args);
-    va_end(args);
-}
-
 /* ---- the file ---- */
 
 static bool is_blank(char c)
@@ -121,7 +109,7 @@ static char *read_text(const char *path, size_t *length, complaint *why)
         memory_fit(&text, &room, *length + 65536, 1);
         n = source_read(from, text + *length, 65536, why);
         if (*length > FILE_MOST)
-            n = complaint_set(why, "%s is too large for ncclras", path) - 1;
+            n = complaint_set(why, "is too large for ncclras") - 1;
     }
     if (from)
         source_close(from);
@@ -151,8 +139,8 @@ static bool read_documents(const char *path, json_t **before, json_t **last, com
         at += error.position;
     }
     free(text);
-    return *last || complaint_set(why, "%s is no output of ncclras -f json: line %d: %s", path,
-                                  error.line, error.text);
+    return *last || complaint_set(why, "is no output of ncclras -f json: line %d: %s", error.line,
+                                  error.text);
 }
 
 /* ---- an output ---- */
@@ -281,7 +269,8 @@ static void compare_ranks(look *l, communicator *c)
     }
 }
 
-/* Has it launched anything since the output before? Of a communicator that was not there it has. */
+/* Has it launched anything since the output before? Of a communicator that was not there it has;
+ * who was not heard then may have done so before. */
 static void note_going_on(look *now, const look *before)
 {
     for (size_t i = 0; i < now->count; i++) {
@@ -293,7 +282,8 @@ static void note_going_on(look *now, const look *before)
             if (!strcmp(of->name, c->name) && !strcmp(of->second, c->second) && of->count)
                 was = bsearch(r, before->ranks + of->first, of->count, sizeof *r, by_rank);
         }
-        r->gone_on = r->told && before->document && (!was || r->launched != was->launched);
+        r->gone_on =
+            r->told && before->document && (!was || (was->told && r->launched != was->launched));
     }
 }
 
@@ -373,9 +363,10 @@ static void append_operations(char words[BEHIND_WORDS], const communicator *c, c
     for (size_t k = 0; k < c->kind_count; k++) {
         if (r->counts[k] >= most->counts[k])
             continue;
-        append(words, "%s%s %llu", between, c->kinds[k], (unsigned long long)r->counts[k] + 1);
+        words_append(words, "%s%s %llu", between, c->kinds[k],
+                     (unsigned long long)r->counts[k] + 1);
         if (most->counts[k] > r->counts[k] + 1)
-            append(words, " to %llu", (unsigned long long)most->counts[k]);
+            words_append(words, " to %llu", (unsigned long long)most->counts[k]);
         between = " and ";
     }
 }
@@ -387,10 +378,10 @@ static void append_missing(const inquiry *q, char words[BEHIND_WORDS], const ran
     size_t ahead = 0;
     for (size_t i = 0; i < c->count; i++)
         ahead += ranks[i].told && ranks[i].launched > r->launched;
-    append(words, "has not launched ");
+    words_append(words, "has not launched ");
     append_operations(words, c, r, &ranks[c->furthest]);
-    append(words, " on %s, where %zu of %lld ranks are further", c->name, ahead,
-           (long long)c->size);
+    words_append(words, " on %s, where %zu of %lld ranks are further", c->name, ahead,
+                 (long long)c->size);
 }
 
 static void append_why(const inquiry *q, char words[BEHIND_WORDS], const rank *r, ras_why why)
@@ -398,26 +389,28 @@ static void append_why(const inquiry *q, char words[BEHIND_WORDS], const rank *r
     const communicator *c = &q->now.comms[r->of];
     switch (why) {
     case RAS_SILENT:
-        append(words, r->dead ? "is dead: RAS has lost its process"
-                              : "does not answer RAS: its process is stopped or gone, or its host "
-                                "cannot be reached");
+        words_append(words,
+                     r->dead ? "is dead: RAS has lost its process"
+                             : "does not answer RAS: its process is stopped or gone, or its host "
+                               "cannot be reached");
         break;
     case RAS_ERROR:
         if (r->aborted)
-            append(words, "has aborted %s", c->name);
+            words_append(words, "has aborted %s", c->name);
         else
-            append(words, "has error %lld (ncclResult_t) on %s", (long long)r->error, c->name);
+            words_append(words, "has error %lld (ncclResult_t) on %s", (long long)r->error,
+                         c->name);
         break;
     case RAS_OTHER:
-        append(words, "has launched other operations on %s than rank %lld of it, but not ", c->name,
-               (long long)q->now.ranks[c->first + c->furthest].rank);
+        words_append(words, "has launched other operations on %s than rank %lld of it, but not ",
+                     c->name, (long long)q->now.ranks[c->first + c->furthest].rank);
         append_operations(words, c, r, &q->now.ranks[c->first + c->furthest]);
         break;
     case RAS_MISSING:
         append_missing(q, words, r);
         break;
     default:
-        append(words, "is not in %s, which others are in", c->name);
+        words_append(words, "is not in %s, which others are in", c->name);
     }
 }
 
@@ -489,16 +482,16 @@ static void add_not_joined(inquiry *q, const communicator *c)
     ras_row *row = add_row(q, RAS_NOT_JOINED);
     snprintf(row->communicator, sizeof row->communicator, "%s", c->name);
     snprintf(row->name, sizeof row->name, "%zu of %lld", left, (long long)c->size);
-    append(row->words, "ranks of %s have not come to make it:", c->name);
+    words_append(row->words, "ranks of %s have not come to make it:", c->name);
     for (int64_t r = 0, listed = 0; r < c->size && listed <= LISTED; r++) {
         while (next < end && q->now.ranks[next].rank < r)
             next++;
         if (next < end && q->now.ranks[next].rank == r)
             continue;
         if (listed++ < LISTED)
-            append(row->words, "%s %lld", listed > 1 ? "," : "", (long long)r);
+            words_append(row->words, "%s %lld", listed > 1 ? "," : "", (long long)r);
         else
-            append(row->words, " ...");
+            words_append(row->words, " ...");
     }
 }
 
@@ -529,10 +522,10 @@ static void find_rows(inquiry *q)
 static void append_names(const ras *to, char words[BEHIND_WORDS])
 {
     for (size_t i = 0; i < to->first && i < LISTED; i++)
-        append(words, "%s%s", i ? ", " : "", to->rows[i].name);
+        words_append(words, "%s%s", i ? ", " : "", to->rows[i].name);
     if (to->first > LISTED)
-        append(words, " and %zu more", to->first - LISTED);
-    append(words, ".");
+        words_append(words, " and %zu more", to->first - LISTED);
+    words_append(words, ".");
 }
 
 static void append_going_on(const inquiry *q, char words[BEHIND_WORDS])
@@ -541,15 +534,17 @@ static void append_going_on(const inquiry *q, char words[BEHIND_WORDS])
     for (size_t i = 0; i < q->worker_count; i++)
         on += q->workers[i].gone_on;
     if (!q->before.document && q->to->count && q->to->rows[0].why == RAS_MISSING)
-        append(words, " Ranks on their way differ, too: append a second output to the file, and it "
-                      "tells who stands.");
+        words_append(words,
+                     " Ranks on their way differ, too: append a second output to the file, and it "
+                     "tells who stands.");
     else if (q->before.document && on)
-        append(words, " %zu of %zu have launched something since %s.", on, q->worker_count,
-               q->before.time);
+        words_append(words, " %zu of %zu have launched something since %s.", on, q->worker_count,
+                     q->before.time);
     else if (q->before.document)
-        append(words, " Nobody has launched anything since %s.", q->before.time);
+        words_append(words, " Nobody has launched anything since %s.", q->before.time);
     if (q->now.timeouts)
-        append(words, " RAS has waited for %lld answers in vain.", (long long)q->now.timeouts);
+        words_append(words, " RAS has waited for %lld answers in vain.",
+                     (long long)q->now.timeouts);
 }
 
 static bool any_behind(const look *l)
@@ -563,17 +558,18 @@ static bool any_behind(const look *l)
 static void append_first(const inquiry *q, char words[BEHIND_WORDS], ras_why why)
 {
     if (!q->now.count)
-        append(words, "RAS knows of no rank.");
+        words_append(words, "RAS knows of no rank.");
     else if (why == RAS_FINE && any_behind(&q->now))
-        append(words, "Nobody stands: who is behind goes on.");
+        words_append(words, "Nobody stands: who is behind goes on.");
     else if (why == RAS_FINE)
-        append(words, "Nobody is known to be missing: of collectives all have launched the same. "
-                      "Whether they were done, messages and CUDA graphs RAS does not tell.");
+        words_append(words,
+                     "Nobody is known to be missing: of collectives all have launched the same. "
+                     "Whether they were done, messages and CUDA graphs RAS does not tell.");
     else
-        append(words, q->also_waiting                           ? "Each waits for another: "
-                      : why == RAS_SILENT || why == RAS_MISSING ? "The others wait for "
-                      : why == RAS_NOT_JOINED                   ? "Not there yet: "
-                                                                : "To look at first: ");
+        words_append(words, q->also_waiting                           ? "Each waits for another: "
+                            : why == RAS_SILENT || why == RAS_MISSING ? "The others wait for "
+                            : why == RAS_NOT_JOINED                   ? "Not there yet: "
+                                                                      : "To look at first: ");
 }
 
 static void conclude(inquiry *q)
@@ -607,11 +603,11 @@ static void inquire(inquiry *q)
 static void describe(inquiry *q)
 {
     const look *l = &q->now;
-    append(q->to->about, "NCCL %s's RAS, %s: %zu communicators, %zu ranks", l->version, l->time,
-           l->comm_count, q->worker_count);
+    words_append(q->to->about, "NCCL %s's RAS, %s: %zu communicators, %zu ranks", l->version,
+                 l->time, l->comm_count, q->worker_count);
     if (l->comm_count)
-        append(q->to->about, "; as %s of %lld numbers them", l->comms[q->largest].name,
-               (long long)l->comms[q->largest].size);
+        words_append(q->to->about, "; as %s of %lld numbers them", l->comms[q->largest].name,
+                     (long long)l->comms[q->largest].size);
 }
 
 bool ras_find(ras *to, const char *path, const view *views, size_t count, complaint *why)
@@ -629,7 +625,7 @@ bool ras_find(ras *to, const char *path, const view *views, size_t count, compla
         inquire(&q);
         describe(&q);
     } else {
-        complaint_set(why, "%s is no output of ncclras -f json: it has no communicators", path);
+        complaint_set(why, "is no output of ncclras -f json: it has no communicators");
     }
     finish_look(&q.now);
     finish_look(&q.before);

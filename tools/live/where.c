@@ -411,7 +411,7 @@ static int show_all(where *w, const wish *wanted)
     ras r = {.rows = NULL};
     complaint why = {""};
     if (wanted->ras && !ras_find(&r, wanted->ras, w->views, w->count, &why))
-        return complain("where: %s", why.text);
+        return complain("where: %s: %s", wanted->ras, why.text);
     w->ras = wanted->ras ? &r : NULL;
     if (wanted->json)
         where_json(w, stdout);

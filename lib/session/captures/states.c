@@ -13,9 +13,9 @@
 #include "measure/figure.h"
 #include "measure/summary.h"
 #include "out/chrome/events.h"
-#include "session/collector/collect.h"
 #include "session/activity.h"
 #include "session/captures/captures.h"
+#include "session/collector/collect.h"
 
 /* ---- when the threads that make steps had no processor, as long as a history is kept ---- */
 
