@@ -15,21 +15,23 @@ PK, TRAIN, CALENDAR = sys.argv[1:4]
 STEPS = 20
 
 
-def window(rank, ranks, number, own, comm, last=False, pid=1000, steps=STEPS):
-    """A line as a rank writes it, without what nobody compares."""
+def window(rank, ranks, number, own, comm, last=False, pid=1000, steps=STEPS, first=False):
+    """A line as a rank writes it, without what nobody compares. first: of the run's first steps, which stand there one by one."""
     time_of_all = own + comm
 
     def distribution(total):
         return {"count": steps, "sum": total, "min": total // steps, "max": total // steps}
     regions = [("forward", "compute", own // 2), ("backward", "compute", own - own // 2), ("all_reduce", "comm", comm)]
+    parts = [[i, total // steps] for i, (_, _, total) in enumerate(regions)]
+    one_by_one = [{"index": number * steps + i, "duration": time_of_all // steps, "parts": parts} for i in range(steps)]
     return json.dumps({
         "format": "perfkit window", "schema": 1, "window": number, "start": number * time_of_all, "end": (number + 1) * time_of_all,
         "last": last, "run": {"program": "train", "host": f"node{rank // 8}", "pid": pid + rank, "rank": rank, "world_size": ranks,
                               "start_unix": 1795854259000000000 + pid},
         "steps": {"count": steps, "of_all_kinds": steps, "first": number * steps, "last": (number + 1) * steps - 1, "items": steps,
-                  "time": distribution(time_of_all)},
-        "regions": [{"name": name, "kind": kind, "time": distribution(total), "self": total, "step_self": distribution(total)}
-                    for name, kind, total in regions]}) + "\n"
+                  "time": distribution(time_of_all), **({"exact": {"first": one_by_one}} if first else {})},
+        "regions": [{"name": name, "kind": kind, "time": distribution(total), "self": total,
+                     **({} if first else {"step_self": distribution(total)})} for name, kind, total in regions]}) + "\n"
 
 
 class Follow(unittest.TestCase):
@@ -67,6 +69,11 @@ class Follow(unittest.TestCase):
         named = [v["last"] for v in found if v["late"]]
         self.assertTrue(30 * STEPS <= named[0] <= 45 * STEPS, named[0])
         self.assertIn("Rank 5", self.follow("--once"))
+
+    def test_in_the_first_steps(self):
+        self.write(32, range(100), late=5, since=50, steps=2, first=True)
+        named = [v["last"] for v in self.verdicts() if v["late"]]
+        self.assertTrue(named and 100 <= named[0] <= 120, named)
 
     def test_names_nobody(self):
         self.write(32, range(60))

@@ -16,7 +16,10 @@
 
 /* ---- clocks as they are then: CLOCK_MONOTONIC stands still, and who waits by it waits ---- */
 
+/* No thread of a suspended machine reads a clock: it has it from when the machine is back. */
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t back = PTHREAD_COND_INITIALIZER;
 static uint64_t frozen, slept, told; /* since then, CLOCK_MONOTONIC; ns so far; of it in BOOTTIME */
 static int64_t calendar;             /* ns, by which that was set */
 
@@ -41,6 +44,8 @@ static uint64_t missing(void)
 int __wrap_clock_gettime(clockid_t id, struct timespec *now)
 {
     pthread_mutex_lock(&lock);
+    while (frozen)
+        pthread_cond_wait(&back, &lock);
     uint64_t ns = real_ns(id == CLOCK_BOOTTIME ? CLOCK_MONOTONIC : id);
     if (id == CLOCK_MONOTONIC || id == CLOCK_BOOTTIME)
         ns -= missing();
@@ -98,6 +103,7 @@ static void suspend(void)
     pthread_mutex_lock(&lock);
     slept = told = missing();
     frozen = 0;
+    pthread_cond_broadcast(&back);
     pthread_mutex_unlock(&lock);
 }
 

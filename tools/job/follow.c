@@ -149,6 +149,20 @@ static int most_first(const void *x, const void *y)
     return (a->step_self.sum < b->step_self.sum) - (a->step_self.sum > b->step_self.sum);
 }
 
+/* A run's first steps stand in its windows one by one. */
+static void add_first_steps(pki_window *w)
+{
+    const pki_steps_part *part = &w->steps.exact;
+    for (size_t i = 0; i < part->head_count; i++)
+        for (size_t k = 0; k < part->head[i].bit_count; k++) {
+            const pki_step_bit *bit = &part->head[i].bits[k];
+            if (bit->id >= w->region_count)
+                continue;
+            w->regions[bit->id].step_self.sum += (double)bit->self;
+            w->regions[bit->id].step_self.count++;
+        }
+}
+
 static pk_job_steps_ portion_of(member *m, pki_window *w)
 {
     pk_job_steps_ to = {.first = w->steps.first,
@@ -167,6 +181,7 @@ static pk_job_steps_ portion_of(member *m, pki_window *w)
         to.stages[i] = m->stages[i];
         to.stages[i].self = 0;
     }
+    add_first_steps(w);
     if (w->region_count)
         qsort(w->regions, w->region_count, sizeof *w->regions, most_first);
     for (size_t i = 0; i < w->region_count; i++)
