@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 
 
 def run(jobs, folder, ranks, steps, ms, late, percent, window):
@@ -16,7 +17,7 @@ def run(jobs, folder, ranks, steps, ms, late, percent, window):
 
 def follow(pk, folder, crew, ranks):
     while sum(name.endswith(".jsonl") for name in os.listdir(folder)) < ranks and crew.poll() is None:
-        pass
+        time.sleep(0.01)
     said = subprocess.run([pk, "job", "--follow", "--every", "1", "--json", folder], capture_output=True, text=True, check=True)
     return [json.loads(line) for line in said.stdout.splitlines()]
 

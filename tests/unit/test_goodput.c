@@ -550,8 +550,10 @@ static void short_runs_are_known(void **state)
         pid_t child = fork();
         if (child == 0)
             live(lived);
-        while (access(PATH, F_OK) != 0 || life_of_file().runs <= i)
+        while (access(PATH, F_OK) != 0 || life_of_file().runs <= i) {
+            assert_int_equal(waitpid(child, NULL, WNOHANG), 0);
             work(5);
+        }
         work(RUN_MS);
         assert_int_equal(kill(child, SIGKILL), 0);
         assert_int_equal(waitpid(child, NULL, 0), child);
