@@ -222,6 +222,7 @@ class Ras(unittest.TestCase):
         self.assertEqual((behind, perhaps), ([], []))
         self.assertIn("all have launched the same", ras["verdict"])
         self.assertIn("RAS knows of no rank", self.said()[0]["verdict"])
+        self.assertEqual(self.said(self.communicator([], size=8))[0]["verdict"], "Not there yet: 8 of 8.")
 
     def test_two_outputs(self):
         before = self.output(self.communicator(self.ranks(8, less=(5,))), when="2026-03-01 11:59:00")

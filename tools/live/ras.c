@@ -557,7 +557,7 @@ static bool any_behind(const look *l)
 
 static void append_first(const inquiry *q, char words[BEHIND_WORDS], ras_why why)
 {
-    if (!q->now.count)
+    if (why == RAS_FINE && !q->now.count)
         words_append(words, "RAS knows of no rank.");
     else if (why == RAS_FINE && any_behind(&q->now))
         words_append(words, "Nobody stands: who is behind goes on.");
