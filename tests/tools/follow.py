@@ -75,6 +75,21 @@ class Follow(unittest.TestCase):
         named = [v["last"] for v in self.verdicts() if v["late"]]
         self.assertTrue(named and 100 <= named[0] <= 120, named)
 
+    def test_who_begins_later(self):
+        lines = [[window(rank, 2, n, 20000000, 400000, last=n == 7) for n in range(8)] for rank in range(2)]
+        with open(self.path("0.windows.jsonl"), "w", encoding="utf-8") as first, \
+                subprocess.Popen([PK, "job", "--follow", "--every", "1", "--json", self.folder], stdout=subprocess.PIPE, text=True) as follower:
+            self.addCleanup(follower.kill)
+            first.writelines(lines[0][:4])
+            first.flush()
+            time.sleep(1.5)  # it has heard of the first alone
+            with open(self.path("1.windows.jsonl"), "w", encoding="utf-8") as second:
+                second.writelines(lines[1])
+            first.writelines(lines[0][4:])
+            first.flush()
+            said = follower.communicate(timeout=100)[0]
+        self.assertEqual(json.loads(said.splitlines()[-1])["verdicts"], 8)
+
     def test_names_nobody(self):
         self.write(32, range(60))
         self.assertEqual(sum(len(v["late"]) for v in self.verdicts()), 0)
