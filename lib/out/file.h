@@ -8,7 +8,6 @@
 #include <sys/types.h>
 
 #include "base/files.h"
-#include "base/log.h"
 #include "out/gz.h"
 
 /* ---- target ---- */
