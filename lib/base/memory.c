@@ -177,6 +177,21 @@ void pki_mem_populate(void *at, size_t bytes)
     errno = saved;
 }
 
+/* Locked pages stay (EINVAL). */
+void pki_mem_clear(void *at, size_t bytes)
+{
+    int saved = errno;
+    uintptr_t page = page_bytes(), from = ((uintptr_t)at + page - 1) & ~(page - 1);
+    uintptr_t end = (uintptr_t)at + bytes, to = end & ~(page - 1);
+    if (from < to && madvise((void *)from, to - from, MADV_DONTNEED) == 0) {
+        memset(at, 0, from - (uintptr_t)at);
+        memset((void *)to, 0, end - to);
+    } else {
+        memset(at, 0, bytes);
+    }
+    errno = saved;
+}
+
 /* Those that kernels' headers did not have in 2020. */
 #ifndef SMB2_SUPER_MAGIC
 #define SMB2_SUPER_MAGIC 0xFE534D42

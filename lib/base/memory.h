@@ -47,6 +47,10 @@ bool pki_mem_back(const pki_owned *file, void *base, uint64_t offset, uint64_t b
  * Linux 5.14, which has no call for it, each is touched. Failure costs time, not correctness. */
 void pki_mem_populate(void *at, size_t bytes);
 
+/* Zeroes what is none of a file's. Whole pages go back to the system, which gives zeroed ones when
+ * they are touched: clearing what nobody has used costs no page fault. */
+void pki_mem_clear(void *at, size_t bytes);
+
 /* Does the process lock what it maps from now on (MCL_FUTURE)? */
 bool pki_mem_is_locking(void);
 

@@ -21,6 +21,7 @@
 #include "base/files.h"
 #include "base/loader.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/process.h"
 #include "base/tuning.h"
 #include "capture/capture.h"
@@ -559,7 +560,7 @@ static pk_status pki_session_start(pki_session *s, const pk_options *options)
 {
     if (s->open)
         return pki_fail(PK_EBUSY, "perfkit is already started in this process");
-    memset(s, 0, sizeof *s);
+    pki_mem_clear(s, sizeof *s);
     pki_services_each(reset, ());
     pk_status status = open_session(s, options);
     s->open = status == PK_OK;

@@ -341,6 +341,27 @@ static void pages_are_written_to(void **state)
     munmap(pages, PAGES * PKI_PAGE);
 }
 
+/* Its neighbours keep what they have, and whole pages are given back: that is what it is for. */
+static void memory_is_cleared(void **state)
+{
+    const size_t edge = 100, all = (size_t)PAGES * PKI_PAGE;
+    unsigned char resident[PAGES];
+    (void)state;
+    char *at = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(at != MAP_FAILED);
+    for (int locked = 0; locked < 2; locked++) {
+        memset(at, 7, all);
+        bool kept = locked && mlock(at, all) == 0; /* such pages are written to */
+        pki_mem_clear(at + edge, all - 2 * edge);
+        assert_int_equal(mincore(at, all, resident), 0);
+        for (int i = 1; i < PAGES - 1 && sysconf(_SC_PAGESIZE) == PKI_PAGE; i++)
+            assert_int_equal(resident[i] & 1, kept);
+        for (size_t i = 0; i < all; i++)
+            assert_int_equal(at[i], i < edge || i >= all - edge ? 7 : 0);
+    }
+    munmap(at, all);
+}
+
 #define on_arena(test) cmocka_unit_test_setup_teardown(test, open_arena, close_arena)
 
 int main(void)
@@ -358,6 +379,7 @@ int main(void)
         on_arena(not_filled_in_yet),
         on_arena(hints_and_questions),
         cmocka_unit_test(pages_are_written_to),
+        cmocka_unit_test(memory_is_cleared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -246,9 +246,9 @@ int32_t pki_comm_job_rank(const pk_comm *comm, int32_t peer, int32_t rank, int32
 void pki_comms_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
-    for (uint32_t i = 0; i < PKI_COMMS_MAX; i++)
-        if (comms[i])
-            comms[i]->flow %= PKI_COMM_FLYING; /* what is in flight is the parent's */
+    for (uint32_t i = 0; i < made; i++)
+        comms[i]->flow %= PKI_COMM_FLYING; /* what is in flight is the parent's */
+    too_many.flow %= PKI_COMM_FLYING;
 }
 
 /* ---- operations ---- */
@@ -286,9 +286,11 @@ uint32_t pki_comm_count_overlap(pk_comm *comm, uint64_t start, uint64_t end)
 
 void pki_comms_forget_ends(void)
 {
-    for (uint32_t i = 0; i < PKI_COMMS_MAX; i++)
-        if (comms[i])
-            comms[i]->end_count = 0;
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < made; i++)
+        comms[i]->end_count = 0;
+    pthread_mutex_unlock(&lock);
+    too_many.end_count = 0;
 }
 
 pki_operation pki_operation_on(const pk_comm *comm)

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "capture/capture.h"
@@ -716,7 +717,7 @@ static void pki_captures_open(pki_session *s)
 {
     if (!s->history)
         return;
-    memset(&now, 0, sizeof now);
+    pki_mem_clear(&now, sizeof now);
     now.open = true;
     now.busy_pin = PKI_HISTORY_FREE;
     now.chooser.clauses = s->config.capture;
@@ -872,7 +873,7 @@ static void after_fork(void)
     pki_requests_after_fork();
     pki_arming_after_fork();
     pki_capture_job_after_fork();
-    memset(&now, 0, sizeof now);
+    pki_mem_clear(&now, sizeof now);
 }
 
 const pki_service pki_service_captures = {

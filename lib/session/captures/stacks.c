@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "core/frames.h"
 #include "core/ring.h"
 #include "measure/stacks/stacks.h"
@@ -696,7 +697,7 @@ static uint64_t spent(void)
 static void clear(void)
 {
     if (x.period || x.count || x.taken)
-        memset(&x, 0, offsetof(__typeof__(x), samples));
+        pki_mem_clear(&x, offsetof(__typeof__(x), samples));
     pki_code_forget();
 }
 

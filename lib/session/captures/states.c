@@ -800,7 +800,8 @@ static void look_at_collector(const pki_session *s)
     if (!own->tid && !tid)
         return;
     if (!own->tid) {
-        *own = (watched){.tid = tid, .switches = SWITCHES_MOST};
+        own->tid = tid; /* the rest is zero */
+        own->switches = SWITCHES_MOST;
         map_records(own);
     }
     bool known = pki_thread_cpu_read("", own->tid, false, &cpu); /* not once it has ended */
@@ -888,13 +889,10 @@ void pki_states_step(pki_session *s, uint32_t tid, uint64_t from, uint64_t until
         slow.slow[slow.waiting++] = (slow_step){from, until, longer, tid};
 }
 
-/* Pages that nobody has touched stay so. */
 static void clear(void)
 {
-    if (x.count || x.slept)
-        memset(&x, 0, sizeof x);
-    if (slow.steps)
-        memset(&slow, 0, sizeof slow);
+    pki_mem_clear(&x, sizeof x);
+    pki_mem_clear(&slow, sizeof slow);
 }
 
 static void forget(void)

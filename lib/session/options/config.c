@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "base/tuning.h"
 #include "history/history.h"
@@ -702,7 +703,7 @@ static pk_status read_all(pki_config *c, const pk_options *o, const tuning *t)
 pk_status pki_config_read(pki_config *c, const pk_options *given)
 {
     pk_options options;
-    memset(c, 0, sizeof *c);
+    pki_mem_clear(c, sizeof *c);
     pk_status s = copy_options(&options, given);
     pki_operator_override(&options);
     s = s ? s : pki_config_log(&options);

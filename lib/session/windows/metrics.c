@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "core/names.h"
 #include "core/phase.h"
 #include "measure/steps/cut.h"
@@ -430,7 +431,7 @@ static pk_status why_not(const char *path, int error)
 /* Can there be such a file? And the first one, at once. After the fold has been opened. */
 static pk_status open_metrics(pki_session *s)
 {
-    memset(&x, 0, sizeof x);
+    pki_mem_clear(&x, sizeof x);
     pki_metrics_costs_reset();
     if (!s->config.metrics[0])
         return PK_OK;
@@ -454,7 +455,7 @@ static void abandon(pki_session *s)
 
 static void after_fork(void)
 {
-    memset(&x, 0, sizeof x);
+    pki_mem_clear(&x, sizeof x);
     pki_metrics_costs_reset();
 }
 
