@@ -559,6 +559,42 @@ def exchange_check_merged(pk, folder, is_mpi_4):
             yield f"in no call: {end}"
 
 
+# ---- collectives that are requests ----
+
+# HOW: rank 1 enters 50 ms late; so it does, but behind what the others do meanwhile; it enters with them, and does not call
+# MPI for 50 ms. What others waited for it, of all that they waited for requests, in ns.
+
+REQUEST_RANKS, REQUEST_STEPS, REQUEST_LATE = 4, 6, 50e6
+
+
+def requests_of(mpiexec, pk, program, how, libraries):
+    settings = dict(PK_MPI_START="1", PK_BACKENDS="none", PK_REPORT_PATH="report-%r.rank.json", LD_PRELOAD=":".join(libraries))
+    with tempfile.TemporaryDirectory() as folder:
+        launch.run(mpiexec, REQUEST_RANKS, [program, how, str(REQUEST_STEPS)], folder, settings)
+        reports = [os.path.join(folder, f"report-{rank}.rank.json") for rank in range(REQUEST_RANKS)]
+        job = json.loads(subprocess.check_output([pk, "job", "--json", *reports]))
+        waited = [sum(region["self"] for region in launch.read(folder, name)["regions"] if region["name"] in ("MPI_Wait", "MPI_Barrier"))
+                  for name in reports]
+    sites = {(site["state"], site["in"]["operation"], site["for"]["most_rank"]): site["for"]["of_rank"] for site in job["waits"]["sites"]}
+    for rank, of in enumerate(job["ranks"]):
+        told = sum(ns for state, ns in of["waits"].items() if state != "caused")
+        if told > waited[rank] + 1e4 * REQUEST_STEPS:
+            yield f"{how}: rank {rank} has waited {waited[rank]}, told are {told}"
+    nxn, unknown, least = job["waits"]["wait_nxn"]["time"], job["waits"]["unknown"]["time"], 0.8 * REQUEST_STEPS * REQUEST_LATE
+    late = sites.get(("wait_nxn", "all_reduce", 1), 0)
+    wanted = {"late": late > 3 * least, "overlap": late < 0.1 * least, "progress": late < 0.1 * least and unknown > least}
+    if not wanted[how]:
+        yield f"{how}: at N x N {nxn}, not known {unknown}, {sites}"
+
+
+def requests(mpiexec, pk, program, *libraries):
+    pk, program, *libraries = (os.path.abspath(path) for path in (pk, program, *libraries))
+    complaints = [text for how in ("late", "overlap", "progress") for text in requests_of(mpiexec, pk, program, how, libraries)]
+    for complaint in complaints:
+        print(complaint)
+    return 1 if complaints else 0
+
+
 def exchange(mpiexec, pk, program, mpi_4, *libraries):
     launch.need_ranks(mpiexec)
     pk, is_mpi_4 = os.path.abspath(pk), mpi_4 == "4"
@@ -768,4 +804,4 @@ def stragglers(mpiexec, program):
 
 
 if __name__ == "__main__":
-    sys.exit({"run": run, "attached": attached, "pcontrol": pcontrol, "turns": turns, "other": other, "left": left, "asked": asked, "groups": groups, "gather": gather, "stencil": stencil, "exchange": exchange, "clocks": clocks, "stragglers": stragglers, "timed": timed}[sys.argv[1]](*sys.argv[2:]))
+    sys.exit({"run": run, "attached": attached, "pcontrol": pcontrol, "turns": turns, "other": other, "left": left, "asked": asked, "groups": groups, "gather": gather, "stencil": stencil, "exchange": exchange, "requests": requests, "clocks": clocks, "stragglers": stragglers, "timed": timed}[sys.argv[1]](*sys.argv[2:]))

@@ -216,6 +216,53 @@ static void waits_at_collectives(void **state)
     end();
 }
 
+static double waits_of(size_t rank)
+{
+    double sum = 0;
+    for (int sort = 0; sort < PKI_JOB_WAITS; sort++)
+        sum += of((pki_job_wait)sort, rank);
+    return sum;
+}
+
+/* Started, by rank 7 later, and waited for from `waits` until `end`. */
+static void started(uint64_t key, uint32_t op, uint64_t start, uint64_t late, uint64_t waits,
+                    uint64_t late_waits, uint64_t end)
+{
+    for (size_t r = 0; r < RANKS; r++)
+        saw(r, key, op, -1, r == 7 ? late : start, end, end - (r == 7 ? late_waits : waits), 8);
+}
+
+/* Until the last one has come it is known whom for; what has come before is not waited for; who
+ * does not pass on what has come may be anyone. */
+static void collectives_that_are_requests(void **state)
+{
+    (void)state;
+    begin();
+    started(1, PK_COMM_OP_ALL_REDUCE, 10 * MS, 60 * MS, 20 * MS, 60 * MS + US, 60 * MS + 10 * US);
+    started(2, PK_COMM_OP_BARRIER, 100 * MS, 150 * MS, 160 * MS, 160 * MS, 160 * MS + 20 * US);
+    uint64_t waits = 250 * MS + US; /* for both at once */
+    started(3, PK_COMM_OP_ALL_REDUCE, 200 * MS, 220 * MS, 201 * MS, waits, 251 * MS);
+    started(4, PK_COMM_OP_BARRIER, 200 * MS, 250 * MS, 201 * MS, waits, 251 * MS);
+    for (size_t r = 0; r < RANKS; r++) { /* rank 3 has to be passed on something by another */
+        uint64_t end = r == 3 ? 350 * MS : 301 * MS + 9 * US;
+        saw(r, 5, PK_COMM_OP_ALL_REDUCE, -1, 300 * MS, end, end - 301 * MS, 8);
+        end = r == 6 ? 421 * MS : 402 * MS; /* rank 6 comes later: there is nothing to move */
+        saw(r, 6, PK_COMM_OP_ALL_TO_ALL, -1, end - 2 * MS, end, MS, 0);
+    }
+    make(1);
+    for (size_t r = 0; r < RANKS; r++)
+        w.ranks[r].run.wall = 500 * MS;
+    find(0);
+    assert_int_equal(w.waits.collectives, 6);
+    assert_true(of(PKI_JOB_WAIT_NXN, 0) == 40e6 && of(PKI_JOB_WAIT_BARRIER, 0) == 49e6);
+    assert_true(w.waits.caused[7] == 7 * 89e6 && waits_of(7) < 3e6);
+    for (size_t r = 0; r < RANKS; r++) {
+        double all = 10e3 + 20e3 + 1e6 + (r == 3 ? 49e6 : 9e3) + 1e6;
+        assert_true(of(PKI_JOB_WAIT_UNKNOWN, r) == all - (r == 7 ? 2e3 : 0));
+    }
+    end();
+}
+
 /* -- each moment once -- */
 
 #define STEP (10 * MS)
@@ -239,25 +286,20 @@ static void wait_for_all(uint64_t steps, uint64_t one_in)
     make(one_in);
 }
 
-/* What the file of a rank says that it waited for messages, and for collectives. */
+/* What the file of a rank says that it waited for messages, and for collectives: each moment once,
+ * and of each operation; three of them were waited for at once. */
 static void waited(size_t rank, uint64_t messages, uint64_t collectives)
 {
     pki_comm_summary *c = &w.ranks[rank].comm;
-    c->comms = calloc(1, sizeof *c->comms);
-    c->comm_count = 1;
-    c->comms[0] = (pki_comm_row){
-        .library = strdup("MPI"), .name = strdup("w"), .waited = messages + collectives};
+    c->comms = calloc(2, sizeof *c->comms);
+    c->comm_count = 2;
+    for (size_t i = 0; i < 2; i++)
+        c->comms[i] = (pki_comm_row){
+            .library = strdup("MPI"), .name = strdup("w"), .waited = i ? collectives : messages};
     c->collectives = calloc(1, sizeof *c->collectives);
     c->collective_count = 1;
-    c->collectives[0] = (pki_operation_row){.op = PK_COMM_OP_ALL_REDUCE, .exposed = collectives};
-}
-
-static double waits_of(size_t rank)
-{
-    double sum = 0;
-    for (int sort = 0; sort < PKI_JOB_WAITS; sort++)
-        sum += of((pki_job_wait)sort, rank);
-    return sum;
+    c->collectives[0] =
+        (pki_operation_row){.comm = 1, .op = PK_COMM_OP_ALL_REDUCE, .exposed = 3 * collectives};
 }
 
 static double caused_by_all(void)
@@ -550,6 +592,7 @@ static const struct CMUnitTest waits_tests[] = {
     cmocka_unit_test(late_senders_and_receivers),
     cmocka_unit_test(both_halves_of_a_call),
     cmocka_unit_test(waits_at_collectives),
+    cmocka_unit_test(collectives_that_are_requests),
     cmocka_unit_test(requests_that_are_waited_for_at_once),
     cmocka_unit_test(chosen_requests_are_scaled_by_what_was_waited),
     cmocka_unit_test(messages_and_collectives_are_scaled_apart),

@@ -228,6 +228,7 @@ void pki_job_links_finish(pki_job_links *l);
  *     wait at barrier  of a barrier:        the same
  *     late broadcast   of one to all:       s(root) - a(r), of ranks that are not the root
  *     early reduce     of all to one:       min over other ranks of s - a(root)
+ *     not known        of a collective that is a request: the rest of e - a(r)
  *
  * In a call that blocks a = s; a request waits at its end, for as long as the program waited for
  * it. Operations are those that all their ranks chose alike (comm/figures/figures.h), and sums
@@ -249,6 +250,7 @@ typedef enum pki_job_wait {
     PKI_JOB_WAIT_BARRIER,
     PKI_JOB_LATE_BROADCAST,
     PKI_JOB_EARLY_REDUCE,
+    PKI_JOB_WAIT_UNKNOWN,
     PKI_JOB_WAITS
 } pki_job_wait;
 

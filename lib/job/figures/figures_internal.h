@@ -2,6 +2,7 @@
  * includes it */
 #pragma once
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "job/figures/figures.h"
@@ -11,7 +12,8 @@
 /* FOR_EITHER: for what comes, or for who has to fetch what was sent. */
 typedef enum meeting { FOR_NOBODY, FOR_ALL, FOR_SENDERS, FOR_EITHER, FOR_RECEIVERS } meeting;
 
-enum { SENDS = 1, RECEIVES = 2 }; /* from its beginning on the other side can go on */
+/* From its beginning on the other side can go on, or all when all have entered. */
+enum { SENDS = 1, RECEIVES = 2, ENTERS = 4, POSTS = 3 };
 
 typedef struct pki_job_way {
     const char *name;
@@ -53,4 +55,39 @@ static inline void pki_job_finish_legs(pki_job_legs *of)
         free(of->all[i].share);
     }
     free(of->all);
+}
+
+/* ---- why a rank is behind ---- */
+
+/* A cause is a stage of a rank in steps of a kind. Of each rank the largest few are kept. */
+
+#define PKI_JOB_LAGS 8
+
+typedef struct pki_job_lag {
+    size_t cause[PKI_JOB_LAGS];
+    double ns[PKI_JOB_LAGS]; /* 0: none */
+} pki_job_lag;
+
+static inline double pki_job_lag_of(const pki_job_lag *l, size_t cause)
+{
+    for (size_t i = 0; i < PKI_JOB_LAGS; i++)
+        if (l->ns[i] != 0 && l->cause[i] == cause)
+            return l->ns[i];
+    return 0;
+}
+
+static inline void pki_job_lag_add(pki_job_lag *l, size_t cause, double ns)
+{
+    size_t least = 0;
+    for (size_t i = 0; i < PKI_JOB_LAGS; i++) {
+        if (l->ns[i] != 0 && l->cause[i] == cause) {
+            l->ns[i] += ns;
+            return;
+        }
+        least = fabs(l->ns[i]) < fabs(l->ns[least]) ? i : least;
+    }
+    if (fabs(ns) > fabs(l->ns[least])) {
+        l->cause[least] = cause;
+        l->ns[least] = ns;
+    }
 }

@@ -40,6 +40,15 @@ static const pki_job_way ways[] = {
     {"MPI_Testany", FOR_EITHER, 0},
     {"MPI_Testsome", FOR_EITHER, 0},
     {"MPI_Cancel", FOR_NOBODY, 0},
+    {"MPI_Iallreduce", FOR_NOBODY, ENTERS},
+    {"MPI_Iallgather", FOR_NOBODY, ENTERS},
+    {"MPI_Iallgatherv", FOR_NOBODY, ENTERS},
+    {"MPI_Ialltoall", FOR_NOBODY, ENTERS},
+    {"MPI_Ialltoallv", FOR_NOBODY, ENTERS},
+    {"MPI_Ialltoallw", FOR_NOBODY, ENTERS},
+    {"MPI_Ibarrier", FOR_NOBODY, ENTERS},
+    {"MPI_Ireduce_scatter", FOR_NOBODY, ENTERS},
+    {"MPI_Ireduce_scatter_block", FOR_NOBODY, ENTERS},
 };
 
 static bool is_mpi(const char *name)
@@ -285,6 +294,7 @@ static bool add_stage(pki_job_legs *to, const pki_job *j, size_t stage, bool wit
     const struct collective *c = collective_of(way.name);
     listing l = {0};
     bool done = true, known = c && c->op != PK_COMM_OP_OTHER;
+    way.posts &= groups ? ~(unsigned)ENTERS : ~0u; /* of whom is not known */
     for (size_t r = 0; groups && way.waits == FOR_ALL && known && done && r < j->rank_count; r++)
         done = list_rank(&l, j, r, c->op);
     if (groups && way.waits == FOR_ALL && !c)

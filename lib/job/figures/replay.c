@@ -10,53 +10,18 @@
 #include "job/figures/figures_internal.h"
 #include "stats/series.h"
 
-/* ---- why a rank is behind ---- */
-
-/* A cause is a stage of a rank in steps of a kind. Of each rank the largest few are kept. */
-
-#define LAGS 8
-
-typedef struct lag {
-    size_t cause[LAGS];
-    double ns[LAGS]; /* 0: none */
-} lag;
-
-static double lag_of(const lag *l, size_t cause)
-{
-    for (size_t i = 0; i < LAGS; i++)
-        if (l->ns[i] != 0 && l->cause[i] == cause)
-            return l->ns[i];
-    return 0;
-}
-
-static void lag_add(lag *l, size_t cause, double ns)
-{
-    size_t least = 0;
-    for (size_t i = 0; i < LAGS; i++) {
-        if (l->ns[i] != 0 && l->cause[i] == cause) {
-            l->ns[i] += ns;
-            return;
-        }
-        least = fabs(l->ns[i]) < fabs(l->ns[least]) ? i : least;
-    }
-    if (fabs(ns) > fabs(l->ns[least])) {
-        l->cause[least] = cause;
-        l->ns[least] = ns;
-    }
-}
-
 /* ---- the walk ---- */
 
 /* Where a rank is: on the time that was measured, and by how much later on the other one. */
 typedef struct moment {
     double at, later;
-    lag why;
+    pki_job_lag why;
     size_t through; /* the stage in which it has waited last, from 1; 0: in none */
 } moment;
 
 typedef struct runner {
-    moment now, posts[2]; /* when it began to send, to receive... */
-    moment before[2];     /* ...in the steps before these */
+    moment now, posts[POSTS]; /* when it began to send, to receive, has entered a collective... */
+    moment before[POSTS];     /* ...in the steps before these */
     unsigned posted_before;
     double in, spent; /* in this meeting; in the stage's, before */
     bool unheld;      /* it has been done with sending before anybody was there to receive */
@@ -72,6 +37,15 @@ typedef struct turn {
     size_t loop, block;
     uint64_t first;
 } turn;
+
+typedef struct latest {
+    size_t rank;
+    double at, other; /* when; on the other time */
+    moment of;
+    bool any;
+} latest;
+
+static const latest nobody = {.at = -INFINITY, .other = -INFINITY};
 
 typedef struct walk {
     const pki_job *of;
@@ -92,6 +66,8 @@ typedef struct walk {
     } * leads;                  /* of each sender */
     size_t *partners_begin[2];  /* where in it those of a rank stand */
     runner *runners;
+    latest entered[2]; /* of all ranks, a collective that is a request: in these steps, before */
+    bool looked;       /* for the former */
     turn turn;
     double part;   /* of its block that is passed at once, and... */
     double *parts; /* ...of each stage: those in which calls are rarer than steps are passed less
@@ -147,7 +123,7 @@ static void pass_time(walk *w, size_t rank, size_t leg, double ns, double usual)
     if (w->change)
         now->later += w->change->ns(w->change->user, &at) - ns;
     else if (ns != usual)
-        lag_add(&now->why, cause_of(w, leg, rank), ns - usual);
+        pki_job_lag_add(&now->why, cause_of(w, leg, rank), ns - usual);
 }
 
 /* ---- to whom a wait is charged ---- */
@@ -172,12 +148,12 @@ static void add_cause(pki_job_blame *to, const pki_job_cause *c)
 
 /* By how much the one that was waited for is more behind than who waited, by one of its causes: of
  * what both have done themselves the difference. */
-static double beyond(const walk *w, const lag *late, size_t i, size_t other, const lag *waiting,
-                     size_t rank)
+static double beyond(const walk *w, const pki_job_lag *late, size_t i, size_t other,
+                     const pki_job_lag *waiting, size_t rank)
 {
     size_t cause = late->cause[i], ranks = w->of->rank_count;
-    double own =
-        cause % ranks == other ? lag_of(waiting, cause - other + rank) : lag_of(waiting, cause);
+    double own = cause % ranks == other ? pki_job_lag_of(waiting, cause - other + rank)
+                                        : pki_job_lag_of(waiting, cause);
     return fmax(late->ns[i] - own, 0);
 }
 
@@ -187,12 +163,12 @@ static void charge(walk *w, size_t leg, size_t rank, const moment *waiting, size
     pki_job_blame *here = w->turn.loop ? NULL : blame_of(w, leg);
     size_t ranks = w->of->rank_count, stages = w->of->stage_count;
     double sum = 0;
-    for (size_t i = 0; i < LAGS; i++)
+    for (size_t i = 0; i < PKI_JOB_LAGS; i++)
         sum += beyond(w, &late->why, i, other, &waiting->why, rank);
     w->to->all.waited += ns;
     if (here)
         here->waited += ns;
-    for (size_t i = 0; sum > 0 && i < LAGS; i++) {
+    for (size_t i = 0; sum > 0 && i < PKI_JOB_LAGS; i++) {
         size_t cause = late->why.cause[i];
         double part = ns * beyond(w, &late->why, i, other, &waiting->why, rank) / sum;
         pki_job_cause c = {cause % ranks, cause / ranks % stages, cause / ranks / stages, part,
@@ -231,13 +207,6 @@ static double noise_of(const walk *w, size_t rank)
 {
     return (is_joined(w, rank) ? NOISE_JOINED : NOISE) * time_of(w, rank);
 }
-
-typedef struct latest {
-    size_t rank;
-    double at, other; /* when; on the other time */
-    moment of;
-    bool any;
-} latest;
 
 static void note_latest(latest *l, size_t rank, const moment *m)
 {
@@ -386,7 +355,7 @@ static void meet_all(walk *w, size_t leg, meet *m)
  * while it was in it. */
 static latest came_before(const walk *w, size_t leg, const meet *m, double until)
 {
-    latest l = {.at = -INFINITY, .other = -INFINITY};
+    latest l = nobody;
     for (size_t i = 0; m->count <= LEAVES_EARLY && i < m->count; i++) {
         const runner *one = &w->runners[m->members[i]];
         if (one->here && one->met == leg && one->came.at <= until)
@@ -397,7 +366,7 @@ static latest came_before(const walk *w, size_t leg, const meet *m, double until
 
 static void meet_known(walk *w, size_t leg, const meet *m)
 {
-    latest all = {.at = -INFINITY, .other = -INFINITY};
+    latest all = nobody;
     bool some = w->legs.all[leg].circle;
     for (size_t i = 0; i < m->count; i++) {
         runner *one = &w->runners[m->members[i]];
@@ -417,7 +386,7 @@ static void meet_known(walk *w, size_t leg, const meet *m)
         latest l = whole ? all : came_before(w, leg, m, until);
         go_on_from(w, r, leg, ns, &l);
         if (whole && !some)
-            one->now.why = (lag){0};
+            one->now.why = (pki_job_lag){0};
         one->stage++;
     }
 }
@@ -450,7 +419,7 @@ static bool find_post(walk *w, size_t rank, unsigned what, const moment **at)
             return r->here;
         }
     }
-    *at = &r->posts[what == RECEIVES];
+    *at = &r->posts[what >> 1];
     return r->here && (r->posted & what);
 }
 
@@ -500,7 +469,7 @@ static latest find_latest(walk *w, size_t rank, size_t leg, double until, sight 
 {
     bool receivers = w->legs.all[leg].way.waits == FOR_RECEIVERS || how == AS_RECEIVERS;
     const size_t *begins = w->partners_begin[receivers];
-    latest l = {.at = -INFINITY, .other = -INFINITY};
+    latest l = nobody;
     for (size_t i = begins[rank]; i < begins[rank + 1]; i++) {
         if (how == WAITING)
             note_there(w, &l, w->partners[i], leg, until);
@@ -515,6 +484,29 @@ static latest find_latest(walk *w, size_t rank, size_t leg, double until, sight 
 static bool fits_better(const latest *l, const latest *than, double until, double waited)
 {
     return l->any && fabs(l->at - until) + waited / 10 < fabs(than->at - until);
+}
+
+/* None where a rank has not entered it, or is where it waits for who asks. */
+static latest entered_by_all(walk *w, bool look)
+{
+    latest l = nobody;
+    for (size_t r = 0; r < w->of->rank_count; r++) {
+        const moment *at = &w->runners[r].posts[ENTERS >> 1];
+        if (look ? !find_post(w, r, ENTERS, &at) : !(w->runners[r].posted & ENTERS))
+            return nobody;
+        note_latest(&l, r, at);
+    }
+    return l;
+}
+
+/* What is entered later than `until` is waited for in the next steps. */
+static const latest *find_entered(walk *w, double until)
+{
+    bool first = !w->looked;
+    w->looked = true; /* those that are looked at do not look */
+    if (first)
+        w->entered[0] = entered_by_all(w, true);
+    return &w->entered[!w->entered[0].any || w->entered[0].at > until];
 }
 
 /* What is beyond a transfer it has waited for the last one of them: for its message to begin, or,
@@ -532,7 +524,9 @@ static latest whom_for(walk *w, size_t rank, size_t leg, double waited, double e
     if (waited <= 0 || !w->begins || who != FOR_EITHER)
         return l;
     latest other = find_latest(w, rank, leg, end, AS_RECEIVERS);
-    return fits_better(&other, &l, until, waited) ? other : l;
+    l = fits_better(&other, &l, until, waited) ? other : l;
+    const latest *all = find_entered(w, end);
+    return fits_better(all, &l, until, waited) ? *all : l;
 }
 
 static void wait_for_partners(walk *w, size_t rank, size_t leg, double ns)
@@ -564,10 +558,9 @@ static void wait_for_partners(walk *w, size_t rank, size_t leg, double ns)
 static void note_posts(walk *w, runner *r, size_t leg, double ns)
 {
     unsigned posts = ns > 0 ? w->legs.all[leg].way.posts & ~r->posted : 0;
-    if (posts & SENDS)
-        r->posts[0] = r->now;
-    if (posts & RECEIVES)
-        r->posts[1] = r->now;
+    for (unsigned i = 0; i < POSTS; i++)
+        if (posts & 1u << i)
+            r->posts[i] = r->now;
     r->posted |= posts;
 }
 
@@ -609,9 +602,9 @@ static void advance(walk *w, size_t rank, size_t to)
 static void begin_rank(walk *w, size_t rank, bool first)
 {
     runner *one = &w->runners[rank];
-    for (unsigned side = 0; side < 2; side++)
-        if (one->posted & (side ? RECEIVES : SENDS))
-            one->before[side] = one->posts[side];
+    for (unsigned i = 0; i < POSTS; i++)
+        if (one->posted & 1u << i)
+            one->before[i] = one->posts[i];
     one->posted_before |= one->posted;
     one->here = steps_of(w, rank) > 0;
     one->stage = one->posted = 0;
@@ -626,6 +619,9 @@ static void begin_rank(walk *w, size_t rank, bool first)
 static void begin_steps(walk *w, bool first)
 {
     size_t ranks = w->of->rank_count, here = 0;
+    w->entered[1] = entered_by_all(w, false);
+    w->entered[0] = nobody;
+    w->looked = false;
     for (size_t r = 0; r < ranks; r++) {
         begin_rank(w, r, first);
         here += w->runners[r].here;

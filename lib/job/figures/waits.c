@@ -215,18 +215,28 @@ static double waited_of(const pki_job *j, size_t rank)
     return waited > 0 ? fmin(waited, within) : within; /* older files do not tell */
 }
 
+/* Exposed, as told of each operation: of requests that were waited for at once the same moments. */
+static double exposed_of(const pki_comm_summary *c, size_t comm)
+{
+    double sum = 0;
+    for (size_t i = 0; i < c->collective_count; i++)
+        if (c->collectives[i].comm == comm && !pki_comm_op_is_message(c->collectives[i].op))
+            sum += (double)c->collectives[i].exposed;
+    return sum;
+}
+
 static void find_bounds(const pki_job *j, size_t rank, double bounds[SORTS])
 {
     const pki_comm_summary *c = &j->ranks[rank].comm;
-    double collectives = 0, waited = waited_of(j, rank);
-    bounds[MESSAGES] = bounds[COLLECTIVES] = waited;
-    for (size_t i = 0; i < c->collective_count; i++)
-        if (!pki_comm_op_is_message(c->collectives[i].op))
-            collectives += (double)c->collectives[i].exposed;
-    if (!c->collective_count)
-        return; /* of both together */
-    bounds[COLLECTIVES] = fmin(collectives, waited);
-    bounds[MESSAGES] = waited - bounds[COLLECTIVES];
+    double messages = 0, collectives = 0, waited = waited_of(j, rank);
+    for (size_t i = 0; i < c->comm_count; i++) {
+        double of_comm = (double)c->comms[i].waited, of_all = fmin(exposed_of(c, i), of_comm);
+        collectives += of_all;
+        messages += of_comm - of_all;
+    }
+    bool told = c->collective_count && messages + collectives > 0; /* else of both together */
+    bounds[MESSAGES] = told ? fmin(messages, waited) : waited;
+    bounds[COLLECTIVES] = told ? fmin(collectives, waited) : waited;
 }
 
 /* ---- ... each moment once ---- */
@@ -379,16 +389,55 @@ static void find_factors(const pki_job *j, size_t rank, const double stand_for[S
         factors[s] *= waited / all;
 }
 
+/* -- what is left of waiting for requests of collectives -- */
+
+/* One that is not complete though all had come is under way, or a rank that has to pass it on does
+ * not call MPI: which of the two, and which rank, nobody knows. */
+static bool is_request(const one_wait *w)
+{
+    return sort_of(w) == COLLECTIVES && w->row->waited && w->row->waited < w->row->duration;
+}
+
+static int covers_last_first(const void *x, const void *y)
+{
+    const one_wait *a = x, *b = y;
+    return by_rank_and(a->rank, b->rank, is_request(a) ? a->ends : a->until,
+                       is_request(b) ? b->ends : b->until);
+}
+
+/* All of it beside `told`, of what was told of others. */
+static void add_unknown(const pki_job *j, one_wait *all, size_t count, const double factors[SORTS],
+                        double told, pki_job_waits *to)
+{
+    int64_t taken = INT64_MAX;
+    double sum = 0, requests = 0, left = 0, most = waited_of(j, all->rank);
+    qsort(all, count, sizeof *all, covers_last_first);
+    for (size_t i = 0; i < count; i++) {
+        const one_wait *w = &all[i];
+        bool whole = is_request(w);
+        int64_t from = whole ? w->waits : w->from, until = whole ? w->ends : w->until;
+        requests += whole;
+        left = whole ? 1 - 1 / w->scale : left;
+        if (until > from)
+            sum += factors[sort_of(w)] * w->scale * w->share * take(&taken, from, until);
+    }
+    double unknown = requests > 0 ? fmax(fmin(sum, most) - told, 0) : 0;
+    to->by[PKI_JOB_WAIT_UNKNOWN][all->rank] = unknown;
+    add_error(&to->error[PKI_JOB_WAIT_UNKNOWN], PKI_JOB_WAIT_UNKNOWN,
+              unknown * sqrt(left / fmax(requests, 1))); /* as if all had been alike */
+}
+
 /* Those of one rank. */
 static void add_rank_once(const pki_job *j, one_wait *all, size_t count, pki_job_waits *to)
 {
-    double stand_for[SORTS], late[SORTS] = {0}, factors[SORTS] = {1, 1};
+    double stand_for[SORTS], late[SORTS] = {0}, told[SORTS] = {0}, factors[SORTS] = {1, 1};
     qsort(all, count, sizeof *all, ends_last_first);
     sum_waited(all, count, stand_for);
     qsort(all, count, sizeof *all, is_late_longest_first);
     sum_late(j, all, count, factors, NULL, late);
     find_factors(j, all->rank, stand_for, late, factors);
-    sum_late(j, all, count, factors, to, late);
+    sum_late(j, all, count, factors, to, told);
+    add_unknown(j, all, count, factors, told[MESSAGES] + told[COLLECTIVES], to);
 }
 
 static int by_rank(const void *x, const void *y)
@@ -535,15 +584,17 @@ static bool end_exchanges(exchanges *e, waiting *to, size_t ranks)
 /* ---- waiting against transfer ---- */
 
 const char *const pki_job_wait_names[PKI_JOB_WAITS] = {
-    [PKI_JOB_LATE_SENDER] = "late sender",       [PKI_JOB_LATE_RECEIVER] = "late receiver",
-    [PKI_JOB_WAIT_NXN] = "wait at N x N",        [PKI_JOB_WAIT_BARRIER] = "wait at barrier",
-    [PKI_JOB_LATE_BROADCAST] = "late broadcast", [PKI_JOB_EARLY_REDUCE] = "early reduce"};
+    [PKI_JOB_LATE_SENDER] = "late sender",        [PKI_JOB_LATE_RECEIVER] = "late receiver",
+    [PKI_JOB_WAIT_NXN] = "wait at N x N",         [PKI_JOB_WAIT_BARRIER] = "wait at barrier",
+    [PKI_JOB_LATE_BROADCAST] = "late broadcast",  [PKI_JOB_EARLY_REDUCE] = "early reduce",
+    [PKI_JOB_WAIT_UNKNOWN] = "not known for whom"};
 const char *const pki_job_wait_keys[PKI_JOB_WAITS] = {[PKI_JOB_LATE_SENDER] = "late_sender",
                                                       [PKI_JOB_LATE_RECEIVER] = "late_receiver",
                                                       [PKI_JOB_WAIT_NXN] = "wait_nxn",
                                                       [PKI_JOB_WAIT_BARRIER] = "wait_barrier",
                                                       [PKI_JOB_LATE_BROADCAST] = "late_broadcast",
-                                                      [PKI_JOB_EARLY_REDUCE] = "early_reduce"};
+                                                      [PKI_JOB_EARLY_REDUCE] = "early_reduce",
+                                                      [PKI_JOB_WAIT_UNKNOWN] = "unknown"};
 
 /* An operation as one rank saw it; moments are the axis'. */
 typedef struct seen {
@@ -590,13 +641,14 @@ static double scale_of(const analysis *a, const seen *all, size_t count)
 }
 
 /* `who` waited from m.waits to m.ends, and until `until` for what `other` (NULL: nobody) did then.
- */
+ * Who had left before has not waited for that: there was nothing to move. */
 static void add_wait(analysis *a, pki_job_wait sort, const seen *who, const moments *m,
                      const seen *other, int64_t until, double scale)
 {
     int64_t doubt = other ? axis_doubt(&a->axis, who->rank, other->rank) : -1;
+    bool left_before = doubt >= 0 && until > m->ends + doubt;
     until = PKI_MIN(until, m->ends);
-    bool is_late = doubt >= 0 && until - m->waits > doubt;
+    bool is_late = doubt >= 0 && !left_before && until - m->waits > doubt;
     a->failed |= !add_waited(&a->waiting, &(one_wait){.rank = who->rank,
                                                       .other = other ? other->rank : who->rank,
                                                       .sort = sort,
