@@ -233,11 +233,12 @@ function jobCostSection(job, one) {
 const WAITS = [['late_sender', 'Late sender', 'a receive, for its message'], ['late_receiver', 'Late receiver', 'a send, for who receives'],
     ['wait_nxn', 'Wait at N × N', 'an operation of all with all, for the last one'], ['wait_barrier', 'Wait at barrier', 'a barrier, for the last one'],
     ['late_broadcast', 'Late broadcast', 'a broadcast or scatter, for its root'], ['early_reduce', 'Early reduce', 'the root of a reduction, for the first of the others'],
+    ['unknown', 'Not known for whom', 'a collective’s request, after the last one: transfer, or a rank that makes no progress'],
     ['caused', 'For a rank, by all others', '']];
 
 /* Over all ranks and states; null: not known. */
 function waitedForOthers(job) {
-    return !job.waits || job.waits.not_known ? null : WAITS.reduce((sum, [key]) => sum + (key === 'caused' ? 0 : job.waits[key].time), 0);
+    return !job.waits || job.waits.not_known ? null : WAITS.reduce((sum, [key]) => sum + (['caused', 'unknown'].includes(key) ? 0 : job.waits[key].time), 0);
 }
 
 function mpiSection(job, one) {
@@ -256,7 +257,7 @@ function mpiSection(job, one) {
 function waitsSection(job, one) {
     const { waits } = job;
     if (!waits || waits.not_known) return;
-    const rows = WAITS.filter(([key]) => waits[key].time > 0).map(([key, name, what]) =>
+    const rows = WAITS.filter(([key]) => waits[key]?.time > 0).map(([key, name, what]) =>
         [[name, what && el('span', { class: 'meta' }, ` ${what}`)], time(waits[key].time), one.button(waits[key].most_rank)]);
     if (!rows.length) return;
     section('waits', 'Waiting for others', `From ${count(waits.messages)} messages and ${count(waits.collectives)} collectives side by side; waits of `
