@@ -915,11 +915,11 @@ static bool another_emerges(pki_repeats *r, uint32_t n, const anchor *found)
     return choose(r, n, &outer, &told) && outer.turns * 2 <= turns;
 }
 
-/* At the end: would its turns, each as long as the middle one, be much of the run? What comes on
- * end while a program begins (lines of its input, of which each rank is told) is not its loop. */
-static bool lasts(pki_repeats *r, const anchor *found, int64_t over)
+/* Would its turns, each as long as the middle one, be much of that time? What comes on end while a
+ * program begins or ends (lines of its input, the log of its solver) is not its loop. */
+static bool lasts(pki_repeats *r, const anchor *found, int64_t since, int64_t now)
 {
-    return usual_turn(r, found) * found->turns >= LEAST_LASTING * (double)(over - r->when[0]);
+    return usual_turn(r, found) * found->turns >= LEAST_LASTING * (double)(now - since);
 }
 
 /* One look is not believed, two that agree are; and of few symbols only where they took long: the
@@ -940,7 +940,8 @@ static void look(pki_repeats *r)
     bool same = r->known && is_the_same(r, n, r->loop, &found, &more);
     if (same && more > 1)
         correct(r, &found, more);
-    if (!same && !another_emerges(r, n, &found))
+    bool next = !r->told.number || n == KEPT || lasts(r, &found, r->told.began, r->when[n - 1]);
+    if (!same && next && !another_emerges(r, n, &found))
         know(r, n, &found, &told);
 }
 
@@ -991,7 +992,7 @@ pki_repeats_loop pki_repeats_told(pki_repeats *r, int64_t over)
     anchor found;
     pki_repeats_loop told;
     if (!r->known && n >= FIRST_LOOK && !r->told.number && find(r, n, &found, &told) &&
-        lasts(r, &found, over))
+        lasts(r, &found, r->when[0], over))
         know(r, n, &found, &told);
     if (over && r->told.number)
         describe(r);

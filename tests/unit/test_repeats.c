@@ -496,6 +496,23 @@ static void another_loop_comes(void **state)
     pki_repeats_free(p.finder);
 }
 
+/* A solver's log at the end: much is summed up, and it takes no time. */
+static void a_log_at_the_end_is_no_loop(void **state)
+{
+    (void)state;
+    program p;
+    begin(&p);
+    for (p.steps = 0; p.steps < 562; p.steps++) {
+        neighbours(&p);
+        does(&p, ALLREDUCE, 0x10, 2000);
+    }
+    for (int i = 0; i < 1000; i++) {
+        does(&p, ALLREDUCE, 0x20, 15);
+        does(&p, ALLREDUCE, 0x21, 15);
+    }
+    expect_steps(&p, 562);
+}
+
 /* Messages are finished in the order in which they come. */
 static void any_order(void **state)
 {
@@ -644,6 +661,7 @@ int main(void)
         cmocka_unit_test(epochs),
         cmocka_unit_test(one_symbol_and_few),
         cmocka_unit_test(another_loop_comes),
+        cmocka_unit_test(a_log_at_the_end_is_no_loop),
         cmocka_unit_test(any_order),
         cmocka_unit_test(ranks_number_turns_alike),
         cmocka_unit_test(chance_is_no_loop),
