@@ -3,6 +3,9 @@
 #include "session.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "comm/model/communicator.h"
 #include "measure/fold/fold.h"
@@ -593,6 +596,44 @@ static void words(void **state)
     assert_int_equal(pki_comm_unpack(w.what, w.extra).in_flight, 255);
 }
 
+/* Within half a minute. */
+static bool ends(pid_t child, int *status)
+{
+    for (int i = 0; i < 3000; i++, usleep(10000))
+        if (waitpid(child, status, WNOHANG) == child)
+            return true;
+    kill(child, SIGKILL);
+    return waitpid(child, status, 0) == child;
+}
+
+static void *make_and_free(void *stop)
+{
+    while (!pki_load((uint32_t *)stop))
+        pk_comm_destroy(pk_comm_create("x", "again and again", 1, 0, 1));
+    return NULL;
+}
+
+/* Whatever another thread of the parent is doing. */
+static void children_begin_anew(void **state)
+{
+    (void)state;
+    uint32_t stop = 0;
+    int status = 0;
+    pthread_t other;
+    for (int i = 0; i < 200; i++)
+        assert_non_null(pk_comm_create("x", "with many others", (uint64_t)i, 0, 1));
+    assert_int_equal(pthread_create(&other, NULL, make_and_free, &stop), 0);
+    for (int i = 0; i < 50 && status == 0; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        assert_true(child > 0 && ends(child, &status));
+    }
+    pki_store(&stop, 1u);
+    pthread_join(other, NULL);
+    assert_int_equal(status, 0);
+}
+
 static void too_many(void **state)
 {
     (void)state;
@@ -623,6 +664,7 @@ static const struct CMUnitTest calls[] = {
 static const struct CMUnitTest communicators[] = {
     cmocka_unit_test(names),
     cmocka_unit_test(words),
+    with_trace(children_begin_anew),
     cmocka_unit_test(too_many),
 };
 

@@ -246,8 +246,9 @@ int32_t pki_comm_job_rank(const pk_comm *comm, int32_t peer, int32_t rank, int32
 void pki_comms_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
-    for (uint32_t i = 0; i < made; i++)
-        comms[i]->flow %= PKI_COMM_FLYING; /* what is in flight is the parent's */
+    pk_comm *c;
+    for (uint32_t i = 0; (c = pki_comm_at(i)); i++)
+        c->flow %= PKI_COMM_FLYING; /* what is in flight is the parent's */
     too_many.flow %= PKI_COMM_FLYING;
 }
 
@@ -286,10 +287,9 @@ uint32_t pki_comm_count_overlap(pk_comm *comm, uint64_t start, uint64_t end)
 
 void pki_comms_forget_ends(void)
 {
-    pthread_mutex_lock(&lock);
-    for (uint32_t i = 0; i < made; i++)
-        comms[i]->end_count = 0;
-    pthread_mutex_unlock(&lock);
+    pk_comm *c; /* without the lock, which in the child of a fork nobody may give back any more */
+    for (uint32_t i = 0; (c = pki_comm_at(i)); i++)
+        c->end_count = 0;
     too_many.end_count = 0;
 }
 
