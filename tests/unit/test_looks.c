@@ -443,7 +443,7 @@ static json_t *lower_clock(unsigned long slow_khz, unsigned long heat)
         pk_step(32);
     }
     script_clocks(slow_khz, 5);
-    spin(WAITS_MS / 2);
+    spin(2 * WAITS_MS); /* until it is looked at, of a busy machine, too */
     script_clocks(slow_khz, heat);
     spin(WAITS_MS / 2);
     pk_step(32);
