@@ -421,6 +421,24 @@ class Job(unittest.TestCase):
                          "faster")
         self.against(*both, "--margin", "900", expect=0)
 
+    def test_against_several_runs(self):
+        """One run of a host that is 7 % slower for it: beside one run slower, beside what five differ by not."""
+        def whole(name, slow, seed):
+            self.forge(name, ranks=2, steps=60, seed=seed, culprits=2, slow=slow, stage=2)
+            return self.path(name)
+        before = [whole(f"r{i}", slow, i + 1) for i, slow in enumerate((0.001, 0.06, 0.02, 0.08, 0.01))]
+        several = [word for path in before for word in ("--against", path)]
+        same = whole("same", 0.07, 8)
+        self.against(same, "--against", before[0], expect=1)
+        found = self.against(same, *several, expect=0)
+        self.assertEqual((found["runs"], found["rows"][0]["change"]), (5, "cannot tell"))
+        self.assertTrue(0.01 < found["rows"][0]["spread"] < 0.05, found["rows"][0])
+        self.assertEqual({row["of"] for row in found["rows"]}, {"step", "stage", "rank"})
+        self.assertEqual(self.against(whole("slow", 0.5, 9), *several, expect=1)["rows"][0]["change"], "slower")
+        self.assertEqual(self.against(before[0], *several[2:], "--margin", "90", expect=0)["rows"][0]["change"], "same")
+        self.assertRegex(self.run_pk(same, *several, expect=0), r"(?s)Against \S*r0 and 4 more, per step.*the 5\s+earlier\s+runs")
+        self.assertIn("--against takes one run, or 4 and more", self.run_pk(same, *several[:6], expect=2))
+
     def report_against(self, now, before, **processor):
         """What pk report says of two runs of one process; with that of its processor."""
         paths = [self.files(name)[0] for name in (now, before)]

@@ -330,7 +330,7 @@ static size_t slower_of(const forge *before, const forge *now, size_t pairs)
         g.seed += 2 * i + 1;
         scene *a = scene_of(&f), *b = scene_of(&g);
         pki_against beside;
-        assert_true(pki_job_against(&beside, &b->j, &a->j, PKI_AGAINST_MARGIN / 100.0));
+        assert_true(pki_job_against(&beside, &b->j, &a->j, 1, PKI_AGAINST_MARGIN / 100.0));
         slower += beside.slower;
         pki_against_finish(&beside);
         finish(a);
@@ -385,7 +385,7 @@ static void without_processors_nothing_is_slower(void **state)
         f.seed++, g.seed += 2;
         scene *a = scene_of(&f), *b = scene_of(&g);
         pki_against beside;
-        assert_true(pki_job_against(&beside, &b->j, &a->j, PKI_AGAINST_MARGIN / 100.0));
+        assert_true(pki_job_against(&beside, &b->j, &a->j, 1, PKI_AGAINST_MARGIN / 100.0));
         assert_true(beside.is_short && !beside.slower && beside.without[0] >= 0.05);
         assert_true(beside.count > 4 && beside.rows[0].decision.change == PKI_UNSURE);
         assert_true(beside.rows[0].decision.interval.low < beside.rows[0].decision.ratio);
@@ -669,7 +669,7 @@ static void before_and_after(void **state)
     for (int i = 0; i < 2; i++) {
         pki_job before = make(1), now = make(faster[i]);
         pki_against a;
-        assert_true(pki_job_against(&a, &now, &before, 0.03));
+        assert_true(pki_job_against(&a, &now, &before, 1, 0.03));
         const pki_against_event *work = event_of(&a, "work", PKI_FIGURE_IPC);
         assert_true(work && work->before < work->now && work->differs == (i == 1));
         assert_false(event_of(&a, "alone", PKI_FIGURE_IPC)->differs);

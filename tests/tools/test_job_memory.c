@@ -320,7 +320,7 @@ static bool against(const void *of)
 {
     pki_against a;
     fail_from_here();
-    bool done = pki_job_against(&a, &of_all, of, 0.01);
+    bool done = pki_job_against(&a, &of_all, of, 1, 0.01);
     pki_against_finish(&a);
     return done;
 }

@@ -14,13 +14,19 @@
 #include "memory.h"
 #include "read/json.h"
 
+#define RUNS_MOST 64 /* earlier ones */
+
 typedef struct wish {
     bool follow, once;
     uint32_t every;
     const char *metrics;
     bool json, brief;
     pki_job_steps steps, against_steps;
-    const char *against, *html;
+    struct {
+        char *paths[RUNS_MOST];
+        size_t count;
+    } against;
+    const char *html;
     uint32_t margin, late;
     operands files;
 } wish;
@@ -45,12 +51,24 @@ static bool read_steps(void *to, const option_given *given)
     return valid || option_refuse(given, "a range of steps such as 100-200");
 }
 
+static bool read_against(void *to, const option_given *given)
+{
+    wish *w = to;
+    if (!option_has_value(given))
+        return false;
+    if (w->against.count == RUNS_MOST)
+        return option_refuse(given, "one of 64 runs at most");
+    w->against.paths[w->against.count++] = (char *)(uintptr_t)given->text;
+    return true;
+}
+
 static const option all_options[] = {
     {"--steps", "A-B", "of the steps of the usual kind these alone: blocks that lie within",
      PKI_OPTION_WORD, read_steps, offsetof(wish, steps), .needs = "steps"},
     {"--against", "PATH",
-     "beside another run, a file or a folder: what became slower since, by stage and rank",
-     PKI_OPTION_FILE, option_text, offsetof(wish, against), .needs = "a file or folder"},
+     "beside another run, a file or a folder: what became slower since, by stage and rank; given"
+     " four times or more: beside what these runs differ by",
+     PKI_OPTION_FILE, read_against, .needs = "a file or folder"},
     {"--against-steps", "C-D", "beside these steps: of the other run, or of the same one",
      PKI_OPTION_WORD, read_steps, offsetof(wish, against_steps), .needs = "steps"},
     {"--margin", "PERCENT", "slower is what took that much longer beyond chance (default {})",
@@ -99,7 +117,7 @@ static const option_table command_options = {
 /* Beside what: the other run, or the same one's other steps. */
 static const char *other_of(const wish *w)
 {
-    return w->against ? w->against : w->against_steps.given ? "other steps" : NULL;
+    return w->against.count ? w->against.paths[0] : w->against_steps.given ? "other steps" : NULL;
 }
 
 static int write_page(const void *of, FILE *file)
@@ -143,21 +161,26 @@ static int print_findings(const wish *w, const pki_job *j, const pki_against *a)
 
 static int print_against(const wish *w, const pki_job *j)
 {
-    pki_job before;
     complaint why = {""};
-    char *path = (char *)(uintptr_t)w->against;
-    char **paths = path ? &path : w->files.all;
+    size_t runs = PKI_MAX(w->against.count, 1), read = 0;
+    pki_job *before = memory_zeroed(runs, sizeof *before);
     int status = EXIT_OK;
-    if (job_read(&before, paths, path ? 1 : w->files.count, &w->against_steps, &why)) {
+    for (bool ok = true; ok && read < runs; read += ok) {
+        char *path = w->against.paths[read], **paths = path ? &path : w->files.all;
+        ok = job_read(&before[read], paths, path ? 1 : w->files.count, &w->against_steps, &why);
+        if (!ok)
+            status = complain("%s", why.text);
+    }
+    if (status == EXIT_OK) {
         double margin = w->margin ? w->margin : PKI_AGAINST_MARGIN;
         pki_against a;
-        memory_needed(pki_job_against(&a, j, &before, margin / 100));
+        memory_needed(pki_job_against(&a, j, before, runs, margin / 100));
         status = print_findings(w, j, &a);
         pki_against_finish(&a);
-    } else {
-        status = complain("%s", why.text);
     }
-    pki_job_finish(&before);
+    for (size_t i = 0; i < runs; i++)
+        pki_job_finish(&before[i]);
+    free(before);
     return status;
 }
 
@@ -175,6 +198,9 @@ static bool makes_sense(const wish *w)
         complain("--follow takes one folder, and --every, --once, --json, --html, --metrics");
     else if (!w->follow && (w->once || w->every || w->metrics))
         complain("--once, --every and --metrics belong to --follow");
+    else if (w->against.count > 1 && w->against.count < PKI_AGAINST_RUNS_LEAST)
+        complain("--against takes one run, or %d and more: fewer do not tell what runs differ by",
+                 PKI_AGAINST_RUNS_LEAST);
     else if (!w->follow && w->html && w->json)
         complain("--html or --json?");
     else if (w->brief && (w->html || w->json))

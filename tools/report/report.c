@@ -214,7 +214,7 @@ static int print_beside(const wish *w, const pki_summary *summary, const pki_sum
     bool known = !w->steps && job_read(&now, &paths[0], 1, &(pki_job_steps){0}, &ignored) &&
                  job_read(&before, &paths[1], 1, &(pki_job_steps){0}, &ignored);
     if (known)
-        memory_needed(pki_job_against(&a, &now, &before, PKI_AGAINST_MARGIN / 100.0));
+        memory_needed(pki_job_against(&a, &now, &before, 1, PKI_AGAINST_MARGIN / 100.0));
     int error = report_beside(summary, other, w->against, known ? &a : NULL, options, stdout);
     if (known)
         pki_against_finish(&a);

@@ -549,13 +549,21 @@ void pki_against_put_rules(const pki_against *a, FILE *to)
                  " %s in the other. What differs may be that alone, so nothing is called slower or"
                  " faster.",
                  pki_figure_percent(a->without[1]).text, before);
-    } else {
+    } else if (a->runs > 1) {
         snprintf(text, sizeof text,
-                 "Slower is what is beyond +%s, beyond chance, and beyond what two runs of one"
-                 " program may differ by (%s of a step, and the time without a processor); the"
-                 " probability of one wrong verdict is 5 %%. Two runs are two samples: pk bench-ab"
-                 " repeats them.",
-                 margin, pki_figure_percent(PKI_AGAINST_RUNS).text);
+                 "Slower is what is beyond +%s and beyond what the %zu earlier runs differ by among"
+                 " themselves (their steps by %s: a standard deviation); the probability of one"
+                 " wrong verdict is 5 %%.",
+                 margin, a->runs, pki_figure_percent(a->count ? a->rows[0].spread : NAN).text);
+    } else {
+        snprintf(
+            text, sizeof text,
+            "Slower is what is beyond +%s, beyond chance, and beyond what two runs of one"
+            " program may differ by (%s of a step, and the time without a processor); the"
+            " probability of one wrong verdict is 5 %%. Two runs are two samples, and nothing in"
+            " them tells a host that was slower for one of them: pk job --against takes %d"
+            " earlier runs and more, and pk bench-ab repeats benchmarks.",
+            margin, pki_figure_percent(PKI_AGAINST_RUNS).text, PKI_AGAINST_RUNS_LEAST);
     }
     fputs("  ", to);
     pki_put_paragraph(to, text, 2, 2);
@@ -566,6 +574,8 @@ void pki_against_text(const pki_against *a, const char *other, FILE *to)
     size_t ranks = 0;
     fputs("\nAgainst ", to);
     pki_put_text(to, other);
+    if (a->runs > 1)
+        fprintf(to, " and %zu more", a->runs - 1);
     fputs(", per step\n", to);
     pki_against_put_rules(a, to);
     fputs("  what                        before       now    change  interval\n", to);
@@ -599,6 +609,8 @@ static void put_json_row(const pki_against_row *r, pki_json *j)
     pki_json_real(j, "ratio_low", r->decision.interval.low);
     pki_json_real(j, "ratio_high", r->decision.interval.high);
     pki_json_uint(j, "batches", r->batches);
+    if (!isnan(r->spread))
+        pki_json_real(j, "spread", r->spread);
     pki_json_text(j, "change", pki_change_name(r->decision.change));
     pki_json_close(j, '}');
 }
@@ -611,6 +623,7 @@ void pki_against_json(const pki_against *a, const char *other, size_t most, pki_
     pki_json_open(j, "against", '{');
     pki_json_text(j, "path", other);
     pki_json_uint(j, "ranks", a->before->rank_count);
+    pki_json_uint(j, "runs", a->runs);
     pki_json_real(j, "margin", a->margin);
     pki_json_bool(j, "slower", a->slower);
     pki_json_bool(j, "short", a->is_short);

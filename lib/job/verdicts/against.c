@@ -150,6 +150,73 @@ typedef struct comparing {
     bool failed; /* without memory: no more is compared */
 } comparing;
 
+static const pki_job_loop *loop_named(const pki_job *j, const char *name)
+{
+    for (size_t i = 0; i < j->loop_count; i++)
+        if (strcmp(j->loops[i].name, name) == 0)
+            return &j->loops[i];
+    return NULL;
+}
+
+static size_t stage_like(const pki_job *j, const char *name, const char *kind)
+{
+    size_t k = 0;
+    while (k < j->stage_count && (strcmp(pki_kind_names[j->stages[k].kind], kind) != 0 ||
+                                  strcmp(j->stages[k].name, name) != 0))
+        k++;
+    return k;
+}
+
+static size_t place_of_rank(const pki_job *j, int32_t rank)
+{
+    size_t i = 0;
+    while (i < j->rank_count && j->ranks[i].rank != rank)
+        i++;
+    return i;
+}
+
+/* The logarithm of a row's mean in an earlier run; NAN if it is not there. */
+static double log_before(const pki_against *a, const pki_job *j, const pki_against_row *row)
+{
+    const pki_job_loop *loop = loop_named(j, row->step_kind);
+    double sum = 0, count = 0;
+    question q = {.sort = row->sort};
+    if (q.sort == PKI_AGAINST_STAGE)
+        q.stage = stage_like(j, row->name, row->kind);
+    else if (q.sort == PKI_AGAINST_RANK)
+        q.rank = place_of_rank(j, row->rank);
+    bool there =
+        (q.sort != PKI_AGAINST_STAGE || q.stage < j->stage_count) &&
+        (q.sort != PKI_AGAINST_RANK || (j->world == a->now->world && q.rank < j->rank_count));
+    for (size_t b = 0; loop && there && b < loop->block_count; b++) {
+        double value = value_of(j, loop, b, &q);
+        sum += value;
+        count += value > 0;
+    }
+    return sum > 0 ? log(sum / count) : NAN;
+}
+
+/* The new run beside what the earlier ones differ by; false: too few of them have the row. */
+static bool beside_several(comparing *c, pki_against_row *row, double now, pki_run_difference *d)
+{
+    size_t count = 0;
+    double *logs = pki_array_zeroed(c->to->runs, sizeof *logs), fresh = log(now);
+    c->failed = !logs;
+    for (size_t i = 0; logs && i < c->to->runs; i++) {
+        logs[count] = log_before(c->to, &c->to->before[i], row);
+        count += isnan(logs[count]) ? 0 : 1;
+    }
+    bool enough = count >= PKI_AGAINST_RUNS_LEAST;
+    if (enough) {
+        *d = pki_run_difference_of(logs, count, &fresh, 1, 0, 0, 0);
+        d->allowance = PKI_MAX(c->to->without[0], c->to->without[1]);
+        row->before = exp(pki_samples_mean(logs, count));
+        row->spread = d->spread;
+    }
+    free(logs);
+    return enough;
+}
+
 /* By how much the two may differ and be the same program. */
 static double allowance_of(const pki_against *a, const pki_against_row *row, double of_step)
 {
@@ -164,18 +231,26 @@ static void add_row(comparing *c, const pki_against_row *row, const batches *bef
                     const batches *now, double of_step)
 {
     pki_against *a = c->to;
+    pki_against_row made = *row;
+    pki_run_difference runs;
+    made.before = before->mean;
+    made.now = now->mean;
+    made.spread = NAN;
+    made.batches = PKI_MIN(before->count, now->count);
+    if (a->runs > 1) {
+        if (!beside_several(c, &made, now->mean, &runs))
+            return;
+    } else {
+        runs = pki_run_difference_of(before->logs, before->count, now->logs, now->count, 0, 0, 0);
+        runs.allowance = allowance_of(a, row, of_step);
+    }
     c->failed = !pki_array_fit(&a->rows, &a->room, a->count + 1, sizeof *a->rows) ||
                 !pki_array_fit(&c->evidence, &c->evidence_room, a->count + 1, sizeof *c->evidence);
     if (c->failed)
         return;
-    pki_evidence *e = &c->evidence[a->count];
-    *e = (pki_evidence){.method = PKI_BY_MOMENTS, .count = PKI_MIN(before->count, now->count)};
-    e->runs = pki_run_difference_of(before->logs, before->count, now->logs, now->count, 0, 0, 0);
-    e->runs.allowance = allowance_of(a, row, of_step);
-    a->rows[a->count] = *row;
-    a->rows[a->count].before = before->mean;
-    a->rows[a->count].now = now->mean;
-    a->rows[a->count++].batches = e->count;
+    c->evidence[a->count] =
+        (pki_evidence){.method = PKI_BY_MOMENTS, .count = made.batches, .runs = runs};
+    a->rows[a->count++] = made;
 }
 
 /* The mean of the job's step; above 0. */
@@ -204,23 +279,6 @@ static void compare(comparing *c, pki_against_row row, const pki_job_loop *befor
     free(new.logs);
 }
 
-static const pki_job_loop *loop_named(const pki_job *j, const char *name)
-{
-    for (size_t i = 0; i < j->loop_count; i++)
-        if (strcmp(j->loops[i].name, name) == 0)
-            return &j->loops[i];
-    return NULL;
-}
-
-static size_t stage_like(const pki_job *j, const pki_job_stage *stage)
-{
-    size_t k = 0;
-    while (k < j->stage_count &&
-           (j->stages[k].kind != stage->kind || strcmp(j->stages[k].name, stage->name) != 0))
-        k++;
-    return k;
-}
-
 static double share_of(const pki_job *j, const pki_job_loop *loop, size_t stage)
 {
     const pki_job_selves *of = &loop->selves[stage];
@@ -236,7 +294,8 @@ static void compare_stages(comparing *c, const pki_job_loop *before, const pki_j
 {
     const pki_job *of = c->to->now;
     for (size_t k = 0; k < of->stage_count; k++) {
-        size_t like = stage_like(c->to->before, &of->stages[k]);
+        size_t like =
+            stage_like(c->to->before, of->stages[k].name, pki_kind_names[of->stages[k].kind]);
         if (like == c->to->before->stage_count || PKI_MAX(share_of(c->to->before, before, like),
                                                           share_of(of, now, k)) < PKI_AGAINST_LEAST)
             continue;
@@ -344,11 +403,13 @@ static pki_against_scaling scaling_of(const pki_job *now, const pki_job *before)
     return s;
 }
 
-bool pki_job_against(pki_against *a, const pki_job *now, const pki_job *before, double margin)
+bool pki_job_against(pki_against *a, const pki_job *now, const pki_job *before, size_t runs,
+                     double margin)
 {
-    *a = (pki_against){.now = now, .before = before, .margin = margin};
+    *a = (pki_against){.now = now, .before = before, .runs = runs, .margin = margin};
     comparing c = {.to = a};
-    a->without[0] = pki_job_crowd_most(before);
+    for (size_t i = 0; i < runs; i++)
+        a->without[0] = PKI_MAX(a->without[0], pki_job_crowd_most(&before[i]));
     a->without[1] = pki_job_crowd_most(now);
     a->is_short = PKI_MAX(a->without[0], a->without[1]) >= PKI_JOB_CROWDED_FROM;
     a->scaling = scaling_of(now, before);

@@ -472,7 +472,11 @@ typedef struct pki_against_events {
  * part of the step is the more the smaller it is: a stage is slower if it makes the step longer by
  * that. And it is wider by the time in which either run was ready and had no processor, which may
  * all have been in what is compared. Where that is PKI_JOB_CROWDED_FROM or more nothing is called
- * slower or faster. */
+ * slower or faster.
+ *
+ * A host may give one whole run a lower clock or a busy neighbour: nothing within two runs tells
+ * that. Of PKI_AGAINST_RUNS_LEAST or more earlier runs it is known what runs differ by: each is one
+ * sample then, and the new one is beside them as Student's t has it for one against several. */
 
 #define PKI_AGAINST_MARGIN 1    /* %, unless another one is asked for */
 #define PKI_AGAINST_RUNS 0.005  /* of a step: what two runs of one program differ by */
@@ -481,6 +485,9 @@ typedef struct pki_against_events {
 #define PKI_AGAINST_LEVEL 0.05 /* probability of one wrong verdict among all */
 #define PKI_AGAINST_LEAST 0.01 /* stages with less of the step in both are not compared */
 #define PKI_AGAINST_BATCHES_LEAST 4
+#define PKI_AGAINST_RUNS_LEAST                                                                     \
+    (PKI_MOMENTS_DF + 1) /* earlier ones, where there is more than one                             \
+                          */
 
 typedef enum pki_against_sort {
     PKI_AGAINST_STEP,  /* the job's step: the longest one of all ranks */
@@ -492,8 +499,9 @@ typedef struct pki_against_row {
     pki_against_sort sort;
     const char *name, *step_kind, *kind; /* borrowed from the jobs */
     int32_t rank;
-    double before, now; /* ns per step */
+    double before, now; /* ns per step; of several earlier runs the geometric mean */
     size_t batches;     /* of the two, the fewer */
+    double spread;      /* standard deviation between earlier runs (0.01); NAN: not known */
     pki_decision decision;
 } pki_against_row;
 
@@ -506,7 +514,8 @@ typedef struct pki_against_scaling {
 } pki_against_scaling;
 
 typedef struct pki_against {
-    const pki_job *now, *before;
+    const pki_job *now, *before; /* the latter: so many */
+    size_t runs;
     double margin; /* 0.01 */
     size_t count, room;
     pki_against_row *rows;
@@ -517,5 +526,7 @@ typedef struct pki_against {
     bool slower;               /* something is */
 } pki_against;
 
-bool pki_job_against(pki_against *a, const pki_job *now, const pki_job *before, double margin);
+/* before: one run, or PKI_AGAINST_RUNS_LEAST and more. False without memory. */
+bool pki_job_against(pki_against *a, const pki_job *now, const pki_job *before, size_t runs,
+                     double margin);
 void pki_against_finish(pki_against *a);
