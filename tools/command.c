@@ -26,6 +26,13 @@ int complain(const char *format, ...)
     return EXIT_UNUSABLE;
 }
 
+int command_end(int status)
+{
+    if (status != EXIT_UNUSABLE && (fflush(stdout) != 0 || ferror(stdout)))
+        return complain("the output could not be written");
+    return status;
+}
+
 /* ---- what a table of options says, for people and for programs ---- */
 
 /* EXIT_OK. */

@@ -1,4 +1,4 @@
-/* tools/main.c - pk, the command for what happens after the run. */
+/* tools/main.c - pk, the command for what happens after the run: all of it (whole.c, launch.c). */
 #include "command.h"
 
 #include <pk/pk.h>
@@ -40,6 +40,12 @@ static int print_help(void)
     return EXIT_OK;
 }
 
+static int print_version(void)
+{
+    printf("pk (perfkit) %s\n", pk_version());
+    return EXIT_OK;
+}
+
 static int run_command(int argc, char **argv)
 {
     for (size_t i = 0; i < COMMANDS; i++)
@@ -59,23 +65,20 @@ static int run_help(int argc, char **argv)
     return run_command(2, (char *[]){argv[1], help, NULL});
 }
 
-int main(int argc, char **argv)
+int pk_main(int argc, char **argv)
 {
-    int status = EXIT_OK;
+    int status;
     if (argc < 2)
         return complain("no command is given (pk --help lists them)");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         status = print_help();
     else if (strcmp(argv[1], "--version") == 0)
-        printf("pk (perfkit) %s\n", pk_version());
+        status = print_version();
     else if (strcmp(argv[1], "help") == 0)
         status = run_help(argc - 1, argv + 1);
     else if (argv[1][0] == '-')
         status = complain("pk has no option \"%s\" (pk --help)", argv[1]);
     else
         status = run_command(argc - 1, argv + 1);
-    /* A full disk behind a redirection is not a success, and what is wrong is said once. */
-    if (status != EXIT_UNUSABLE && (fflush(stdout) != 0 || ferror(stdout)))
-        return complain("the output could not be written");
-    return status;
+    return command_end(status);
 }

@@ -15,6 +15,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/memory.h"
 
 /* ---- what stands in a small file, or at the beginning of a large one ---- */
 
@@ -233,6 +234,21 @@ void pki_own_unlock(const pki_owned *own)
 {
     if (pki_own_check(own))
         set_lock(own->fd, F_UNLCK);
+}
+
+bool pki_file_is_locked(const char *path)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat file;
+    if (lstat(path, &file) != 0 || !S_ISREG(file.st_mode))
+        return false;
+    int fd = pki_fd_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0); /* enough for asking */
+    if (fd < 0)
+        return false;
+    bool locked =
+        !pki_mem_is_remote(fd) && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    close(fd);
+    return locked;
 }
 
 /* ---- is descriptor 2 the standard error that the user means? ---- */

@@ -94,6 +94,10 @@ bool pki_own_lock(
     const pki_owned *own); /* False and errno: EAGAIN or EACCES if another holds one */
 void pki_own_unlock(const pki_owned *own);
 
+/* Is somebody writing the trace or arena of that name at this moment? Never on a network file
+ * system, whose locks may keep one waiting. */
+bool pki_file_is_locked(const char *path);
+
 /* ---- is descriptor 2 the standard error that the user means? ---- */
 
 /* A program may be started with 1 or 2 closed, or close them; the next file that it opens has that

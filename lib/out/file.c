@@ -256,21 +256,6 @@ bool pki_file_put(const char *path, const char *text, size_t n)
            write_fresh(&own, temporary, text, n) && pki_file_publish(temporary, path);
 }
 
-bool pki_file_is_locked(const char *path)
-{
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    struct stat file;
-    if (lstat(path, &file) != 0 || !S_ISREG(file.st_mode))
-        return false;
-    int fd = pki_fd_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0); /* enough for asking */
-    if (fd < 0)
-        return false;
-    bool locked =
-        !pki_mem_is_remote(fd) && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-    close(fd);
-    return locked;
-}
-
 /* Both pieces at once where the system takes them whole, as it does unless the disk is full. */
 static bool write_both(const pki_owned *own, const char *a, size_t an, const char *b, size_t bn,
                        uint64_t at)

@@ -80,10 +80,6 @@ bool pki_file_put(const char *path, const char *text, size_t n);
 /* Writes it all, at that place. False and errno: EBADF if the descriptor is not ours any more. */
 bool pki_file_write_at(const pki_owned *own, const char *data, size_t n, uint64_t at);
 
-/* Is somebody writing the trace or arena of that name at this moment? Never on a network file
- * system, whose locks may keep one waiting. */
-bool pki_file_is_locked(const char *path);
-
 typedef struct pki_trace_file {
     pki_owned own;
     uint64_t end;    /* bytes in the file before the closing brackets */

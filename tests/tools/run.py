@@ -74,6 +74,14 @@ class Same(Run):
             self.assertFalse([name for name in self.names() if "arena" in name])
         self.assertEqual(self.attached(PROGRAM, options=["--quiet"]).stderr, "")
 
+    def test_starts_with_little(self):
+        """Each rank of a job starts it, so it loads nothing by which other commands read files."""
+        if not os.path.exists(os.path.join(os.path.dirname(PK), "pk_commands.so")):
+            self.skipTest("pk is one file in this build")
+        loaded = self.start(PK, "run", LD_TRACE_LOADED_OBJECTS="1").stdout
+        self.assertIn("libc.so", loaded)
+        self.assertNotRegex(loaded, "libsqlite|libdw|libelf|libjansson|libz")
+
     def test_a_file_where_stderr_was(self):
         self.attached(PROGRAM, "own-stderr")
         self.assertEqual(os.path.getsize(self.path("mine")), 0)

@@ -60,19 +60,40 @@ int program_find(const char *word, program *p)
     return status;
 }
 
-/* ---- a file in memory ---- */
+/* ---- a file in memory: each costs page faults, so only those whose tables are read ---- */
 
 typedef struct image {
     const char *bytes;
     size_t size;
 } image;
 
+/* -1: there is no such file. */
+static int open_file(const char *path, struct stat *s)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || (fstat(fd, s) == 0 && S_ISREG(s->st_mode)))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* What a file begins with, in `room`. */
+static image read_head(const char *path, char *room, size_t size)
+{
+    struct stat s;
+    int fd = open_file(path, &s);
+    ssize_t n = fd >= 0 ? pread(fd, room, size, 0) : 0;
+    if (fd >= 0)
+        close(fd);
+    return n > 0 ? (image){room, (size_t)n} : (image){NULL, 0};
+}
+
 static image map(const char *path)
 {
     struct stat s;
     image i = {NULL, 0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0 && fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_size > 0) {
+    int fd = open_file(path, &s);
+    if (fd >= 0 && s.st_size > 0) {
         void *at = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (at != MAP_FAILED)
             i = (image){at, (size_t)s.st_size};
@@ -115,13 +136,8 @@ typedef struct object {
 static const unsigned char *own_identity(uint16_t *machine)
 {
     static ElfW(Ehdr) own;
-    if (!own.e_machine) {
-        image i = map("/proc/self/exe");
-        const void *head = i.bytes ? at(i, 0, sizeof own) : NULL;
-        if (head)
-            memcpy(&own, head, sizeof own);
-        unmap(i);
-    }
+    if (!own.e_machine)
+        read_head("/proc/self/exe", (char *)&own, sizeof own);
     *machine = own.e_machine;
     return own.e_ident;
 }
@@ -225,11 +241,9 @@ _Static_assert(sizeof(cache_head) == 48 && sizeof(cache_entry) == 24, "as ldconf
 
 static bool is_object(const char *path)
 {
-    object o;
-    bool there = open_object(path, &o);
-    if (there)
-        unmap(o.file);
-    return there;
+    ElfW(Ehdr) head;
+    image i = read_head(path, (char *)&head, sizeof head);
+    return is_elf(i) && is_native(i);
 }
 
 static bool find_in_cache(const char *name, char path[PATH_MAX])
@@ -437,14 +451,13 @@ static bool is_text(image i)
 /* The ELF file behind the path; scripts' interpreters may be scripts. */
 static void find_binary(program *p)
 {
-    char next[PATH_MAX];
+    char next[PATH_MAX], head[PATH_MAX + 64];
     if (!realpath(p->path, p->binary))
         memcpy(p->binary, p->path, sizeof p->binary);
     for (int depth = 0; depth < 5; depth++) {
-        image i = map(p->binary);
+        image i = read_head(p->binary, head, sizeof head);
         bool script = i.bytes && read_script(i, next);
         bool headless = !script && is_text(i);
-        unmap(i);
         p->headless |= headless;
         if (headless)
             snprintf(next, sizeof next, "/bin/sh");
@@ -481,10 +494,10 @@ static program_bar bar_of(program *p, const object *o)
 void program_look(program *p, const char *preloaded)
 {
     object o;
+    ElfW(Ehdr) head;
     find_binary(p);
-    image i = map(p->binary);
-    bool elf = i.bytes && is_elf(i), native = elf && is_native(i);
-    unmap(i);
+    image i = read_head(p->binary, (char *)&head, sizeof head);
+    bool elf = is_elf(i), native = elf && is_native(i);
     if (!native || !open_object(p->binary, &o)) {
         p->bar = elf ? PROGRAM_FOREIGN : PROGRAM_STRANGE;
         return;

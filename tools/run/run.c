@@ -14,12 +14,11 @@
 #include <unistd.h>
 
 #include "attach/variables.h"
+#include "base/files.h"
 #include "base/process.h"
 #include "command.h"
-#include "out/file.h"
+#include "run/own.h"
 #include "run/program.h"
-
-#include <run/installed.h> /* made by meson */
 
 #define TEXT2(x) #x
 #define TEXT(x) TEXT2(x)
@@ -110,27 +109,11 @@ static const option_table run_table = {
 
 /* ---- where perfkit's libraries lie ---- */
 
-/* Installed, or as they are built. */
-static const char *const beside[] = {PK_RUN_LIBDIR, "lib/attach", "lib/comm/mpi", "lib"};
-
-static bool is_there(char path[PATH_MAX], const char *folder, const char *name)
-{
-    return snprintf(path, PATH_MAX, "%s/%s" ENDING, folder, name) < PATH_MAX &&
-           access(path, R_OK) == 0;
-}
-
 static bool find_library(const char *name, char path[PATH_MAX])
 {
-    char self[PATH_MAX], folder[2 * PATH_MAX], resolved[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[n > 0 ? n : 0] = '\0';
-    const char *home = dirname(self);
-    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
-        snprintf(folder, sizeof folder, "%s/../%s", home, beside[i]);
-        if (realpath(folder, resolved) && is_there(path, resolved, name))
-            return true;
-    }
-    return is_there(path, PK_RUN_INSTALLED, name);
+    char file[80];
+    snprintf(file, sizeof file, "%s" ENDING, name);
+    return own_file(file, path);
 }
 
 /* ---- the folder ---- */
