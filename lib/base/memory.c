@@ -85,9 +85,12 @@ void *pki_mem_map(const pki_owned *file, size_t bytes, bool *locked)
     *locked = pki_mem_is_locking();
     munlock(seed, page);
     void *base = mremap(seed, page, bytes, MREMAP_MAYMOVE);
-    if (base != MAP_FAILED)
-        return base;
     int error = errno;
+    if (base != MAP_FAILED) {
+        madvise(base, bytes, MADV_RANDOM); /* it is written: nothing is to be read ahead */
+        errno = error;
+        return base;
+    }
     munmap(seed, page);
     errno = error;
     return NULL;
@@ -175,6 +178,15 @@ void pki_mem_populate(void *at, size_t bytes)
     if (madvise((void *)from, to - from, MADV_POPULATE_WRITE) != 0 && errno == EINVAL)
         touch(from, to);
     errno = saved;
+}
+
+void *pki_mem_zeroed(size_t bytes)
+{
+    void *block = malloc(bytes);
+    if (!block)
+        return NULL;
+    pki_mem_populate(block, bytes);
+    return memset(block, 0, bytes);
 }
 
 /* Locked pages stay (EINVAL). */

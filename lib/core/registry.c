@@ -46,6 +46,7 @@ pki_arena *pki_arena_create(const pki_owned *file, size_t bytes)
         return NULL;
     }
     pki_arena_header *h = arena->header = (pki_arena_header *)(void *)arena->spans.start;
+    pki_mem_populate(h, offsetof(pki_arena_header, blocks));
     memcpy(h->magic, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC);
     h->version = PKI_ARENA_VERSION;
     h->layout = pki_arena_layout();

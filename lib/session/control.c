@@ -561,6 +561,7 @@ static pk_status pki_session_start(pki_session *s, const pk_options *options)
     if (s->open)
         return pki_fail(PK_EBUSY, "perfkit is already started in this process");
     pki_mem_clear(s, sizeof *s);
+    pki_mem_populate(s, sizeof *s);
     pki_services_each(reset, ());
     pk_status status = open_session(s, options);
     s->open = status == PK_OK;

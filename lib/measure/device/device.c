@@ -134,7 +134,7 @@ static void free_names(pki_device *d)
 
 pki_device *pki_device_create(size_t items_most)
 {
-    pki_device *d = calloc(1, sizeof *d);
+    pki_device *d = pki_mem_zeroed(sizeof *d);
     if (d)
         d->items_most = items_most;
     return d;

@@ -230,7 +230,7 @@ bool pki_portions_pop(pki_portions *p, pki_portion *out)
 
 pki_steps *pki_steps_create(void)
 {
-    pki_steps *steps = calloc(1, sizeof *steps);
+    pki_steps *steps = pki_mem_zeroed(sizeof *steps);
     if (steps)
         steps->serial = 1;
     return steps;

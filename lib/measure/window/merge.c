@@ -573,7 +573,7 @@ struct pki_windows {
 
 pki_windows *pki_windows_create(bool light)
 {
-    pki_windows *w = calloc(1, sizeof *w);
+    pki_windows *w = pki_mem_zeroed(sizeof *w);
     if (w)
         w->steps = pki_steps_create();
     if (w && w->steps) {

@@ -49,6 +49,7 @@
 #define SAMPLE_NS 14000u /* docs/internals/overhead.md */
 #define ROOM_NS 25000000u
 #define OFTEN_NS 5000000u
+#define YOUNG_NS 20000000u
 #define WITHIN_NS 250000000ull           /* a round, so that PAGES have room */
 #define TRACK_SAMPLES ((1u << 21) + 17u) /* pki_track_apart */
 
@@ -77,7 +78,8 @@ typedef struct outside {
 
 static struct {
     uint64_t period; /* ns; 0: off */
-    bool all;        /* threads, and to the trace */
+    uint64_t opened;
+    bool all; /* threads, and to the trace */
     bool refused;
     unsigned count;
     followed threads[THREADS];
@@ -234,8 +236,21 @@ static void follow(uint32_t tid)
     errno = saved;
 }
 
+/* Not for the history of a run that is over by then: a ring takes 0.3 ms, of which that has a
+ * sample or two. */
+static bool is_young(void)
+{
+    uint64_t age = pki_monotonic_ns() - x.opened;
+    if (x.all || age >= YOUNG_NS)
+        return false;
+    pki_collect_within(YOUNG_NS - age);
+    return true;
+}
+
 static void follow_threads(const pki_session *s)
 {
+    if (is_young())
+        return;
     const pki_thread *stepper = pki_load(&s->registry->stepper);
     for (unsigned i = 0; i < x.count; i++)
         x.threads[i].gone |= !pki_registry_thread_of(s->registry, x.threads[i].sampler.tid);
@@ -631,6 +646,7 @@ static pk_status open_samples(pki_session *s)
                     : s->config.history_steps ? HISTORY_RATE
                                               : 0;
     x.all = s->config.samples_asked;
+    x.opened = pki_monotonic_ns();
     x.period = rate ? 1000000000u / rate : 0;
     return PK_OK;
 }

@@ -12,6 +12,7 @@
 #include "base/compiler.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/process.h"
 #include "base/processors.h"
 #include "base/text.h"
@@ -67,7 +68,7 @@ static struct {
 
 void pki_cpu_side_begin(const char *root)
 {
-    memset(&x, 0, sizeof x);
+    pki_mem_clear(&x, sizeof x);
     x.root = root;
     x.interval = INTERVAL;
     pki_quota_read(root, &x.quota);
@@ -507,8 +508,10 @@ static bool add_run(summarise_builder *g)
 
 bool pki_run_threads(const pki_session *s, pki_summary *out)
 {
-    summarise_builder g = {
-        .session = s, .out = out, .fold = pki_fold_now(), .stats = calloc(1, sizeof(pk_stats))};
+    summarise_builder g = {.session = s,
+                           .out = out,
+                           .fold = pki_fold_now(),
+                           .stats = pki_mem_zeroed(sizeof(pk_stats))};
     bool filled = g.stats && pki_summary_add_threads(&g);
     free(g.stats);
     return filled;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "measure/window/window.h"
 #include "measure/window/merge.h"
 #include "measure/window/seal.h"
@@ -388,6 +389,7 @@ static pk_status open_windows(pki_session *s)
     asked = c->windows[0] != 0;
     if (!asked)
         return PK_OK;
+    pki_mem_populate(&w, sizeof w);
     if (!pki_target_is_free(c->windows))
         return why_not(c->windows, errno);
     if (pki_file_is_locked(c->windows))
