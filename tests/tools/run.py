@@ -23,6 +23,7 @@ class Run(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         self.env = {name: value for name, value in os.environ.items() if not name.startswith(("PK_", "LD_", "OMPI", "PMI"))}
+        self.env["OMP_WAIT_POLICY"] = "passive"  # threads of a team that wait leave the processor to others
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
