@@ -20,6 +20,13 @@ have() { command -v "$1" >/dev/null || skip "$1 is not installed"; }
 have_shared() { [ -e "$root/$libdir/libpk.so" ] || skip "this build has no libpk.so"; }
 none() { if grep "$@"; then return 1; fi; } # what is found is wrong ("! grep" would not end the script)
 as_built() { python3 -B "$source/tests/kit/as_built.py" "$build" "$1"; }
+# known ROOT - the build's compiler, which has the build's objects of the same files by the same flags: known.sh. ROOT of the
+# sources as command lines have it.
+known()
+{
+    python3 -B "$source/tests/kit/as_built.py" "$build" known "$folder/known"
+    echo "$source/tests/kit/known.sh $folder/known $1 $(as_built compiler)"
+}
 compile() { ${CC:-cc} -std=c11 -Wall -Werror "$@"; }
 
 # The tree that is used from here on: use PREFIX LIBDIR
@@ -255,7 +262,7 @@ run_inside()
     have cmake
     cp "$here/subproject/CMakeLists.txt" "$here/bench.c" "$here/consumer.c" .
     local -x CC
-    CC=$(as_built compiler)
+    CC=$(known "$source")
     local quick=-DCMAKE_BUILD_TYPE=None # of no type it would be optimised
     cmake -G Ninja -S . -B made $quick -DFETCHCONTENT_SOURCE_DIR_PERFKIT="$source" >log 2>&1 || { cat log; return 1; }
     grep "perfkit $version: libpk and libpkbench; without" log
@@ -357,6 +364,8 @@ source_hash = $(sha256sum perfkit.tar.gz | cut -d ' ' -f 1)
 dependency_names = pk, pk-bench
 END
     cp "$here/subproject/meson.build" "$here/bench.c" "$here/consumer.c" consumer/
+    local -x CC
+    CC=$(known ../consumer/subprojects/perfkit)
     meson setup made consumer --wrap-mode=forcefallback --buildtype=plain --prefix="$folder/prefix" \
         -Dperfkit:mpi=disabled -Dperfkit:nccl=disabled >log 2>&1 ||
         { cat log; return 1; }
