@@ -5,7 +5,6 @@ without them. answers.c says what the calls answer. Every example compiles witho
 each compiler that is here. CUDA: the folder of its headers, or "".
 """
 
-import functools
 import glob
 import os
 import re
@@ -19,6 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 STRICT = ["-Wall", "-Wextra", "-Werror", "-DPK_DISABLE"]
 COMPILERS = {"c": (["gcc", "-std=gnu11"], ["clang", "-std=gnu11"]),
              "c++": (["g++", "-std=c++11"], ["clang++", "-std=c++11"])}
+LINKERS = {"clang": "gcc", "clang++": "g++"}
 LIBRARIES = ["-lm", "-pthread"]
 PROGRAMS = ["main.c", "serve.c", "ranks.c"]  # of examples/train; the last one is MPI's
 # An inline function calls the first where its gate, the second, is open: PK_DISABLE has neither.
@@ -34,11 +34,13 @@ def run(*command, **more):
 
 
 def build(command, source, made, libraries=None):
-    """An object, and where there are libraries a program of it: two steps, since a compiler's cache knows objects."""
+    """An object, and where there are libraries a program of it: two steps, since a compiler's cache knows objects. The
+    second is by gcc, if it is here: the linker is the same, and clang takes longer to call it than that takes."""
     done = run(*CACHE, *command, "-c", source, "-o", made + ".o", cwd=os.path.dirname(made))
     if done.returncode or libraries is None:
         return done
-    return run(command[0], made + ".o", "-o", made, *libraries)
+    linker = shutil.which(LINKERS.get(command[0], command[0])) or command[0]
+    return run(linker, made + ".o", "-o", made, *libraries)
 
 
 def compilers(language):
@@ -96,15 +98,17 @@ def needs(there, what):
         raise Missing(what)
 
 
-@functools.cache
-def nvcc_of(cuda, folder):
-    """CUDA's compiler, if it is here and has a host compiler that it can use."""
+def nvcc_of(cuda):
     nvcc = shutil.which("nvcc") or shutil.which(cuda + "/../bin/nvcc")
     needs(nvcc, "nvcc")
+    return nvcc
+
+
+def nvcc_compiles(nvcc, folder):
+    """It has a host compiler that it can use. Asked once an example fails: it takes three seconds."""
     with open(folder + "/probe.cu", "w", encoding="utf-8") as file:
         file.write("__global__ void f() {}\n")
-    needs(build([nvcc], "probe.cu", folder + "/probe").returncode == 0, "an nvcc that compiles")
-    return nvcc
+    return build([nvcc], "probe.cu", folder + "/probe").returncode == 0
 
 
 def commands(root, path, folder, cuda):
@@ -116,7 +120,7 @@ def commands(root, path, folder, cuda):
     if name.startswith("nvtx_"):
         needs(os.path.isdir(cuda + "/nvtx3"), "nvtx3")
     if name.endswith(".cu"):
-        yield ([nvcc_of(cuda, folder), "-std=c++17", "-DPK_DISABLE", *flags[-2:]], path, made,
+        yield ([nvcc_of(cuda), "-std=c++17", "-DPK_DISABLE", *flags[-2:]], path, made,
                ["-L" + cuda + "/../lib64", *(["-lnccl"] if name.startswith("nccl_") else [])])
     elif name.startswith("mpi_"):
         needs(shutil.which("mpicc"), "mpicc")
@@ -156,6 +160,7 @@ def examples(root, folder, cuda):
             for command in commands(root, path, folder, cuda):
                 made = build(*command)
                 if made.returncode:
+                    needs(not path.endswith(".cu") or nvcc_compiles(command[0][0], folder), "an nvcc that compiles")
                     yield f"{' '.join(command[0])} {command[1]}\n{made.stderr}"
         except Missing as what:
             print(f"left out: {os.path.basename(path)} ({what} is not here)")
