@@ -56,6 +56,10 @@ MESON = """#!/bin/sh
 [ "$1" != setup ] || set -- "$@" {options}
 exec {meson} "$@"
 """
+# And in front of cc: pk.c is an object of suite install then, which takes half of what -O2 does.
+CC = """#!/bin/bash
+exec {compiler} "${{@/#-O2/-O1}}"
+"""
 
 
 def as_built(build, what):
@@ -82,6 +86,7 @@ class Place:
             ours = ("PKG_CONFIG_PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CMAKE_PREFIX_PATH", "MANPATH")
             self.env = {name: value for name, value in self.env.items() if name not in ours}
             self.env |= {"PATH": os.path.join(folder, "bin") + os.pathsep + env["PATH"], "HOME": folder, "CC": as_built(build, "compiler")}
+            os.chmod(self.write("bin/cc", CC.format(compiler=self.env["CC"])), 0o755)
             if meson := shutil.which("meson"):
                 os.chmod(self.write("bin/meson", MESON.format(options=as_built(build, "options"), meson=meson)), 0o755)
 
