@@ -355,7 +355,7 @@ def groups(mpiexec, pk, program, *libraries):
 
 TIMED = {"c": ["MPI_Win_allocate", "MPI_Win_fence 2", "MPI_Put", "MPI_Win_lock", "MPI_Accumulate", "MPI_Win_unlock", "MPI_Win_free",
                "MPI_File_open", "MPI_File_write_at_all", "MPI_File_close", "MPI_Neighbor_allgather"],
-         "4": ["MPI_Allreduce_c", "MPI_Start", "MPI_Wait"], "fortran": ["MPI_Allreduce", "MPI_Barrier", "MPI_Finalize"]}
+         "4": ["MPI_Allreduce_c", "MPI_Allreduce_init", "MPI_Start", "MPI_Wait"], "fortran": ["MPI_Allreduce", "MPI_Barrier", "MPI_Finalize"]}
 
 
 def timed(mpiexec, program, of, *libraries):

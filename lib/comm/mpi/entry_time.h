@@ -1,7 +1,7 @@
 /* lib/comm/mpi/entry_time.h - functions of MPI that libpk_mpi defines, and of which it knows no
  * more than how long they take: one-sided communication, files, neighbourhood collectives, and
- * those of MPI 4 with large counts. Tables as in entry.h, which tests/mpi/entries.cpp holds against
- * mpi.h.
+ * of MPI 4 what makes persistent ones, and those with large counts. Tables as in entry.h, which
+ * tests/mpi/entries.cpp holds against mpi.h.
  */
 #pragma once
 
@@ -39,22 +39,35 @@
     X(File_write_ordered_begin, 4) X(File_write_ordered_end, 3) X(File_write_shared, 5)
 
 #define PKI_MPI_TIMED_4(X) \
-    X(Accumulate_c, 9) X(Allgather_c, 7) X(Allgatherv_c, 8) X(Allreduce_c, 6) X(Alltoall_c, 7)     \
-    X(Alltoallv_c, 9) X(Alltoallw_c, 9) X(Bcast_c, 5) X(Bsend_c, 6) X(Exscan_c, 6)                 \
-    X(Gather_c, 8) X(Gatherv_c, 9) X(Get_accumulate_c, 12) X(Get_c, 8) X(Iallgather_c, 8)          \
-    X(Iallgatherv_c, 9) X(Iallreduce_c, 7) X(Ialltoall_c, 8) X(Ialltoallv_c, 10)                   \
-    X(Ialltoallw_c, 10) X(Ibcast_c, 6) X(Ibsend_c, 7) X(Iexscan_c, 7) X(Igather_c, 9)              \
-    X(Igatherv_c, 10) X(Imrecv_c, 5) X(Ineighbor_allgather_c, 8) X(Ineighbor_allgatherv_c, 9)      \
-    X(Ineighbor_alltoall_c, 8) X(Ineighbor_alltoallv_c, 10) X(Ineighbor_alltoallw_c, 10)           \
-    X(Irecv_c, 7) X(Ireduce_c, 8) X(Ireduce_scatter_block_c, 7) X(Ireduce_scatter_c, 7)            \
-    X(Irsend_c, 7) X(Iscan_c, 7) X(Iscatter_c, 9) X(Iscatterv_c, 10) X(Isend_c, 7)                 \
-    X(Isendrecv_c, 12) X(Isendrecv_replace_c, 9) X(Issend_c, 7) X(Mrecv_c, 5)                      \
-    X(Neighbor_allgather_c, 7) X(Neighbor_allgatherv_c, 8) X(Neighbor_alltoall_c, 7)               \
-    X(Neighbor_alltoallv_c, 9) X(Neighbor_alltoallw_c, 9) X(Put_c, 8) X(Raccumulate_c, 10)         \
-    X(Recv_c, 7) X(Reduce_c, 7) X(Reduce_scatter_block_c, 6) X(Reduce_scatter_c, 6)                \
-    X(Rget_accumulate_c, 13) X(Rget_c, 9) X(Rput_c, 9) X(Rsend_c, 6) X(Scan_c, 6)                  \
-    X(Scatter_c, 8) X(Scatterv_c, 9) X(Send_c, 6) X(Sendrecv_c, 12) X(Sendrecv_replace_c, 9)       \
-    X(Ssend_c, 6) X(Win_allocate_c, 6) X(Win_allocate_shared_c, 6) X(Win_create_c, 6)
+    X(Accumulate_c, 9) X(Allgather_c, 7) X(Allgather_init, 9) X(Allgather_init_c, 9)               \
+    X(Allgatherv_c, 8) X(Allgatherv_init, 10) X(Allgatherv_init_c, 10) X(Allreduce_c, 6)           \
+    X(Allreduce_init, 8) X(Allreduce_init_c, 8) X(Alltoall_c, 7) X(Alltoall_init, 9)               \
+    X(Alltoall_init_c, 9) X(Alltoallv_c, 9) X(Alltoallv_init, 11) X(Alltoallv_init_c, 11)          \
+    X(Alltoallw_c, 9) X(Alltoallw_init, 11) X(Alltoallw_init_c, 11) X(Barrier_init, 3)             \
+    X(Bcast_c, 5) X(Bcast_init, 7) X(Bcast_init_c, 7) X(Bsend_c, 6) X(Bsend_init_c, 7)             \
+    X(Exscan_c, 6) X(Exscan_init, 8) X(Exscan_init_c, 8) X(Gather_c, 8) X(Gather_init, 10)         \
+    X(Gather_init_c, 10) X(Gatherv_c, 9) X(Gatherv_init, 11) X(Gatherv_init_c, 11)                 \
+    X(Get_accumulate_c, 12) X(Get_c, 8) X(Iallgather_c, 8) X(Iallgatherv_c, 9) X(Iallreduce_c, 7)  \
+    X(Ialltoall_c, 8) X(Ialltoallv_c, 10) X(Ialltoallw_c, 10) X(Ibcast_c, 6) X(Ibsend_c, 7)        \
+    X(Iexscan_c, 7) X(Igather_c, 9) X(Igatherv_c, 10) X(Imrecv_c, 5) X(Ineighbor_allgather_c, 8)   \
+    X(Ineighbor_allgatherv_c, 9) X(Ineighbor_alltoall_c, 8) X(Ineighbor_alltoallv_c, 10)           \
+    X(Ineighbor_alltoallw_c, 10) X(Irecv_c, 7) X(Ireduce_c, 8) X(Ireduce_scatter_block_c, 7)       \
+    X(Ireduce_scatter_c, 7) X(Irsend_c, 7) X(Iscan_c, 7) X(Iscatter_c, 9) X(Iscatterv_c, 10)       \
+    X(Isend_c, 7) X(Isendrecv_c, 12) X(Isendrecv_replace_c, 9) X(Issend_c, 7) X(Mrecv_c, 5)        \
+    X(Neighbor_allgather_c, 7) X(Neighbor_allgather_init, 9) X(Neighbor_allgather_init_c, 9)       \
+    X(Neighbor_allgatherv_c, 8) X(Neighbor_allgatherv_init, 10) X(Neighbor_allgatherv_init_c, 10)  \
+    X(Neighbor_alltoall_c, 7) X(Neighbor_alltoall_init, 9) X(Neighbor_alltoall_init_c, 9)          \
+    X(Neighbor_alltoallv_c, 9) X(Neighbor_alltoallv_init, 11) X(Neighbor_alltoallv_init_c, 11)     \
+    X(Neighbor_alltoallw_c, 9) X(Neighbor_alltoallw_init, 11) X(Neighbor_alltoallw_init_c, 11)     \
+    X(Put_c, 8) X(Raccumulate_c, 10) X(Recv_c, 7) X(Recv_init_c, 7) X(Reduce_c, 7)                 \
+    X(Reduce_init, 9) X(Reduce_init_c, 9) X(Reduce_scatter_block_c, 6)                             \
+    X(Reduce_scatter_block_init, 8) X(Reduce_scatter_block_init_c, 8) X(Reduce_scatter_c, 6)       \
+    X(Reduce_scatter_init, 8) X(Reduce_scatter_init_c, 8) X(Rget_accumulate_c, 13) X(Rget_c, 9)    \
+    X(Rput_c, 9) X(Rsend_c, 6) X(Rsend_init_c, 7) X(Scan_c, 6) X(Scan_init, 8) X(Scan_init_c, 8)   \
+    X(Scatter_c, 8) X(Scatter_init, 10) X(Scatter_init_c, 10) X(Scatterv_c, 9)                     \
+    X(Scatterv_init, 11) X(Scatterv_init_c, 11) X(Send_c, 6) X(Send_init_c, 7) X(Sendrecv_c, 12)   \
+    X(Sendrecv_replace_c, 9) X(Ssend_c, 6) X(Ssend_init_c, 7) X(Win_allocate_c, 6)                 \
+    X(Win_allocate_shared_c, 6) X(Win_create_c, 6)
 /* clang-format on */
 
 /* Around it, as pki_mpi_begin_wait and _end_wait (glue.h). */
