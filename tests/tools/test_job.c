@@ -258,6 +258,45 @@ static void who_is_beyond_the_limit_and_not_late_is_told(void **state)
     assert_in_range(told, 5, 55);
 }
 
+/* How much longer a rank really takes than the one in the middle. */
+static double truth_of(const scene *s, const forge *f, size_t rank)
+{
+    return (1 + f->machines[rank]) * (s->culprit[rank] ? 1 + f->slow : 1) - 1;
+}
+
+/* Of ranks that are late by about the limit half seem to be beyond it. Few are called late that are
+ * not, and of the others it is said, with an interval that has the truth in it. */
+static void who_is_late_by_the_limit_is_told_as_unsure(void **state)
+{
+    (void)state;
+    double machines[64];
+    size_t late = 0, falsely = 0, unsure = 0, within = 0;
+    forge f = usual;
+    f.steps = 60;
+    f.joined = true;
+    f.culprits = 1;
+    f.slow = 0.028;
+    f.machines = machines;
+    for (f.seed = 1; f.seed <= 300; f.seed++) {
+        scene *s = scene_of(&f);
+        const pki_job_lateness *l = &s->found.lateness;
+        for (size_t i = 0; i < l->count; i++)
+            falsely += truth_of(s, &f, l->late[i].rank) <= PKI_JOB_LATE_LEAST;
+        late += l->count;
+        if (l->unsure.ranks) {
+            double truth = truth_of(s, &f, l->unsure.rank);
+            within += l->unsure.low <= truth && truth <= l->unsure.high;
+            unsure++;
+        }
+        finish(s);
+    }
+    print_message("%zu late, %zu falsely; %zu unsure, %zu within\n", late, falsely, unsure, within);
+    assert_in_range(late, 60, 120);
+    assert_in_range(falsely, 0, 10); /* by the estimate alone: 14 */
+    assert_in_range(unsure, 25, 60);
+    assert_int_equal(within, unsure);
+}
+
 static void increments_add_up_to_the_step(void **state)
 {
     (void)state;
@@ -490,6 +529,7 @@ static const struct CMUnitTest job_tests[] = {
     cmocka_unit_test(too_few_steps_accuse_nobody),
     cmocka_unit_test(who_costs_next_to_nothing_is_not_accused),
     cmocka_unit_test(who_is_beyond_the_limit_and_not_late_is_told),
+    cmocka_unit_test(who_is_late_by_the_limit_is_told_as_unsure),
     cmocka_unit_test(increments_add_up_to_the_step),
     cmocka_unit_test(the_frontier_names_rank_and_stage),
     cmocka_unit_test(efficiencies_are_those_by_hand),

@@ -113,6 +113,18 @@ static void put_late(pki_json *j, const pki_job_findings *f, const pki_job_late 
     }
 }
 
+static void put_unsure(pki_json *j, const pki_job_findings *f, const pki_job_undecided *of)
+{
+    pki_json_int(j, "rank", f->of->ranks[of->rank].rank);
+    pki_json_text(j, "host", f->of->hosts.texts[f->of->ranks[of->rank].host]);
+    pki_json_uint(j, "ranks", of->ranks);
+    pki_json_real(j, "late", of->by);
+    if (of->low > -1 && isfinite(of->high)) {
+        pki_json_real(j, "late_low", of->low);
+        pki_json_real(j, "late_high", of->high);
+    }
+}
+
 static void put_slow(pki_json *j, const pki_job_findings *f, const pki_job_slow_processor *s)
 {
     pki_json_text(j, "host", f->of->hosts.texts[s->host]);
@@ -139,6 +151,8 @@ static void put_verdicts_of(pki_json *j, const char *key, const pki_job_findings
         pki_json_text(j, "text", one->text);
         if (one->late)
             put_late(j, f, one->late);
+        if (one->unsure)
+            put_unsure(j, f, one->unsure);
         if (one->slow)
             put_slow(j, f, one->slow);
         pki_json_close(j, '}');

@@ -1,5 +1,6 @@
 #include "job/verdicts/verdicts.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,7 +135,7 @@ static void add_verdict(saying *v, const char *name, pki_severity severity,
     if (v->failed)
         free(kept);
     else
-        to->all[to->count++] = (pki_job_verdict){name, severity, kept, late, NULL};
+        to->all[to->count++] = (pki_job_verdict){name, severity, kept, late, NULL, NULL};
 }
 
 /* " Without it a step takes 6.1 % less." */
@@ -484,29 +485,37 @@ static void add_maybe_late(saying *v, const pki_job_findings *f)
             who_may_be(f, at_link, who), SHARE(at_link->by));
 }
 
+static void note_unsure(saying *v, const pki_job_undecided *of)
+{
+    if (!v->failed)
+        v->to->all[v->to->count - 1].unsure = of;
+}
+
 /* Of a rank that stands beyond the limit in tables and pictures it has to be said why it is not
  * called late. */
 static void add_not_called(saying *v, const pki_job_findings *f)
 {
     const pki_job_undecided *unsure = &f->lateness.unsure, *small = &f->lateness.not_worth;
     bool crowded = small->ranks && pki_job_is_crowded(f->of, small->rank);
-    char who[80], low[80] = "its steps are too few or too unlike";
-    if (unsure->low > 0)
-        snprintf(low, sizeof low, "its steps tell surely of no more than %s", SHARE(unsure->low));
-    if (unsure->ranks)
+    char who[80], interval[90] = ": its steps are too few or too unlike to tell by how much";
+    if (unsure->low > -1 && isfinite(unsure->high))
+        snprintf(interval, sizeof interval, ": %s to %s", SHARE(unsure->low), SHARE(unsure->high));
+    if (unsure->ranks) {
         add_verdict(
             v, "not-sure", PKI_NOTE, NULL,
-            "%s longer than the others for the same work (%s, late from %s on), which may be"
-            " chance: %s, and %s is asked for. More steps, or a machine with less else to"
-            " do, would tell.",
-            who_may_be(f, unsure, who), SHARE(unsure->by), SHARE(f->lateness.least), low,
-            SHARE(f->lateness.least * PKI_JOB_LATE_SURELY));
-    if (small->ranks)
+            "%s longer than the others for the same work (%s%s), and may be late, which is"
+            " from %s on, or not. More steps, or a machine with less else to do, would tell.",
+            who_may_be(f, unsure, who), SHARE(unsure->by), interval, SHARE(f->lateness.least));
+        note_unsure(v, unsure);
+    }
+    if (small->ranks) {
         add_verdict(v, "not-sure", PKI_NOTE, NULL,
                     "%s longer than the others for the same work (%s, late from %s on), which costs"
                     " less than %s of a step: it is not worth while.",
                     who_may_be(f, small, who), SHARE(small->by), SHARE(f->lateness.least),
                     SHARE(crowded ? PKI_JOB_LATE_COST : PKI_JOB_LATE_WORTH));
+        note_unsure(v, small);
+    }
 }
 
 static void add_communication(saying *v, const pki_job_findings *f)

@@ -59,7 +59,8 @@ static void look_at(pki_job_field *f, pki_job_look look, size_t block, double *r
     }
 }
 
-double pki_job_field_quick(const pki_job_field *f, pki_job_look look, size_t unit)
+/* Without an interval. */
+static double quick_of(const pki_job_field *f, pki_job_look look, size_t unit)
 {
     size_t count = f->counts[unit];
     if (!count)
@@ -73,25 +74,32 @@ double pki_job_field_quick(const pki_job_field *f, pki_job_look look, size_t uni
  * middle is nobody that is late. (Below 0 it is where `low` is.) */
 static bool centre(pki_job_field *f, pki_job_look look)
 {
-    double *quick = pki_array_zeroed(f->units, sizeof *quick);
-    double *some = pki_array_zeroed(f->units, sizeof *some);
-    bool done = quick && some;
-    for (size_t u = 0; done && u < f->units; u++)
-        quick[u] = pki_job_field_quick(f, look, u);
-    for (uint32_t k = 0; done && k < f->role_count; k++) {
+    double *quick = f->quick[look], *some = pki_array_zeroed(f->units, sizeof *some);
+    for (uint32_t k = 0; some && k < f->role_count; k++) {
         size_t count = 0;
         for (size_t u = 0; u < f->units; u++)
             if (f->roles[u] == k && f->counts[u])
                 some[count++] = quick[u];
         double by = middle_of(some, count);
         by = PKI_MAX(by, 0);
-        for (size_t u = 0; u < f->units; u++)
+        for (size_t u = 0; u < f->units; u++) {
             for (size_t i = 0; f->roles[u] == k && i < f->counts[u]; i++)
                 f->late[look][u * f->blocks + i] -= by;
+            quick[u] -= f->roles[u] == k ? by : 0;
+        }
     }
+    bool done = some != NULL;
     free(some);
-    free(quick);
     return done;
+}
+
+/* False: without memory. */
+static bool see_each(pki_job_field *f)
+{
+    for (int look = 0; look < PKI_JOB_LOOKS; look++)
+        for (size_t u = 0; u < f->units; u++)
+            f->quick[look][u] = quick_of(f, (pki_job_look)look, u);
+    return centre(f, PKI_JOB_IN_BETTER_STEPS);
 }
 
 #define DEPENDENCE_UNITS 256 /* that are looked at, about */
@@ -120,7 +128,8 @@ static bool make_room(pki_job_field *f)
     bool done = f->counts && f->room;
     for (int look = 0; look < PKI_JOB_LOOKS; look++) {
         f->late[look] = pki_array_zeroed(f->units * f->blocks, sizeof **f->late);
-        done = done && f->late[look];
+        f->quick[look] = pki_array_zeroed(f->units, sizeof **f->quick);
+        done = done && f->late[look] && f->quick[look];
     }
     return done;
 }
@@ -173,7 +182,7 @@ bool pki_job_field_begin(pki_job_field *f)
     free(references);
     if (done)
         f->dependence = common_dependence(f);
-    return done && centre(f, PKI_JOB_IN_BETTER_STEPS);
+    return done && see_each(f);
 }
 
 /* ---- intervals ---- */
@@ -206,16 +215,26 @@ static double dependence_at(const double *late, size_t count, double location, d
     return 1 + 2 * sum;
 }
 
-static pki_job_judgement judge_middle(const pki_job_field *f, const double *late, size_t count,
-                                      double median)
+/* What a look has of a unit; in f->room, sorted, what the intervals' ends are among. */
+typedef struct sight {
+    const double *late;
+    size_t count;
+    double by, dependence;
+} sight;
+
+static void look_in_the_middle(const pki_job_field *f, sight *s)
 {
-    pki_job_judgement out;
-    double dependence = PKI_MAX(dependence_at(late, count, median, f->room), f->dependence);
-    pki_walsh_averages(late, count, f->room);
-    out.by = pki_samples_median(f->room, pki_walsh_count(count));
-    out.interval = pki_walsh_interval(f->room, count, dependence, 2 * f->level);
-    if (isinf(out.interval.low) && dependence > 1)
-        out.interval = by_moments(late, count, dependence, out.by, f->level);
+    double own = dependence_at(s->late, s->count, s->by, f->room);
+    s->dependence = PKI_MAX(own, f->dependence);
+    pki_walsh_averages(s->late, s->count, f->room);
+    s->by = pki_samples_median(f->room, pki_walsh_count(s->count));
+}
+
+static pki_interval middle_interval(const pki_job_field *f, const sight *s, double level)
+{
+    pki_interval out = pki_walsh_interval(f->room, s->count, s->dependence, 2 * level);
+    if (isinf(out.low) && s->dependence > 1)
+        out = by_moments(s->late, s->count, s->dependence, s->by, level);
     return out;
 }
 
@@ -248,29 +267,37 @@ static pki_interval quartile_interval(const double *sorted, size_t n, size_t ind
     return out;
 }
 
-static pki_job_judgement judge_better(const pki_job_field *f, const double *late, size_t count,
-                                      double quartile)
+static void look_at_better(const pki_job_field *f, sight *s)
 {
-    double dependence = dependence_at(late, count, quartile, f->room);
-    dependence = f->shared ? dependence : PKI_MAX(dependence, f->dependence);
-    size_t independent = (size_t)((double)count / dependence);
-    memcpy(f->room, late, count * sizeof *late);
-    pki_samples_sort(f->room, count);
-    return (pki_job_judgement){quartile, quartile_interval(f->room, count, independent, f->level),
-                               false};
+    double own = dependence_at(s->late, s->count, s->by, f->room);
+    s->dependence = f->shared ? own : PKI_MAX(own, f->dependence);
+    memcpy(f->room, s->late, s->count * sizeof *s->late);
+    pki_samples_sort(f->room, s->count);
+}
+
+static pki_interval interval_of(const pki_job_field *f, pki_job_look look, const sight *s,
+                                double level)
+{
+    size_t independent = (size_t)((double)s->count / s->dependence);
+    return look == PKI_JOB_IN_BETTER_STEPS
+               ? quartile_interval(f->room, s->count, independent, level)
+               : middle_interval(f, s, level);
 }
 
 pki_job_judgement pki_job_field_judge(const pki_job_field *f, pki_job_look look, size_t unit)
 {
-    size_t count = f->counts[unit];
-    const double *late = f->late[look] + unit * f->blocks;
-    double quick = pki_job_field_quick(f, look, unit);
-    if (!count)
+    double limit = log1p(f->least);
+    sight s = {f->late[look] + unit * f->blocks, f->counts[unit], f->quick[look][unit], 1};
+    if (!s.count)
         return (pki_job_judgement){NAN, {-INFINITY, INFINITY}, false};
-    pki_job_judgement out = look == PKI_JOB_IN_BETTER_STEPS ? judge_better(f, late, count, quick)
-                                                            : judge_middle(f, late, count, quick);
-    out.late = out.by > log1p(f->least) && out.interval.low > log1p(f->least * PKI_JOB_LATE_SURELY);
-    return out;
+    if (look == PKI_JOB_IN_BETTER_STEPS)
+        look_at_better(f, &s);
+    else
+        look_in_the_middle(f, &s);
+    pki_interval surely = interval_of(f, look, &s, f->level);
+    bool late = s.by > limit && surely.low > log1p(f->least * PKI_JOB_LATE_SURELY) &&
+                interval_of(f, look, &s, PKI_JOB_LATE_CHOSEN).low > limit;
+    return (pki_job_judgement){s.by, surely, late};
 }
 
 /* ---- hosts whose ranks want more processors than there are ---- */

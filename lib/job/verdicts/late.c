@@ -374,9 +374,8 @@ static bool find_hosts(const pki_job *j, pki_job_field *ranks, pki_job_lateness 
 
 /* ---- ranks ---- */
 
-/* What each look sees of the ranks, and who stands out by that: [rank], of a look. */
+/* Who stands out by what each look sees of the ranks: [rank], of a look. */
 typedef struct seen {
-    double *quick[PKI_JOB_LOOKS];
     bool *stands[PKI_JOB_LOOKS];
     bool *may_be; /* late, by either */
 } seen;
@@ -385,16 +384,13 @@ typedef struct seen {
 static bool see(seen *s, const pki_job *j, const pki_job_field *f, const pki_job_lateness *l)
 {
     *s = (seen){.may_be = pki_array_zeroed(f->units, sizeof *s->may_be)};
+    if (!s->may_be)
+        return false;
     for (int look = 0; look < PKI_JOB_LOOKS; look++) {
-        s->quick[look] = pki_array_zeroed(f->units, sizeof **s->quick);
-        if (!s->may_be || !s->quick[look])
-            return false;
-        for (size_t r = 0; r < f->units; r++) {
-            s->quick[look][r] = pki_job_field_quick(f, (pki_job_look)look, r);
-            s->may_be[r] |= s->quick[look][r] > log1p(f->least);
-        }
+        for (size_t r = 0; r < f->units; r++)
+            s->may_be[r] |= f->quick[look][r] > log1p(f->least);
         s->stands[look] =
-            pki_job_stand_out(j, f->roles, l->processors.determined, s->quick[look], f->level);
+            pki_job_stand_out(j, f->roles, l->processors.determined, f->quick[look], f->level);
         if (!s->stands[look])
             return false;
     }
@@ -403,10 +399,8 @@ static bool see(seen *s, const pki_job *j, const pki_job_field *f, const pki_job
 
 static void unsee(seen *s)
 {
-    for (int look = 0; look < PKI_JOB_LOOKS; look++) {
-        free(s->quick[look]);
+    for (int look = 0; look < PKI_JOB_LOOKS; look++)
         free(s->stands[look]);
-    }
     free(s->may_be);
 }
 
@@ -425,7 +419,7 @@ static pki_job_judgement judge_rank(const pki_job_worth *w, const pki_job_field 
     pki_job_judgement first = {NAN, {-INFINITY, INFINITY}, false};
     *not = NOT_BEYOND;
     for (int look = 0; look < PKI_JOB_LOOKS; look++) {
-        if (!(s->quick[look][rank] > log1p(f->least)))
+        if (!(f->quick[look][rank] > log1p(f->least)))
             continue;
         pki_job_judgement of = pki_job_field_judge(f, (pki_job_look)look, rank);
         bool worth = of.late && pki_job_is_worth_while(w, rank, &of);
@@ -441,7 +435,7 @@ static pki_job_judgement judge_rank(const pki_job_worth *w, const pki_job_field 
 /* What is said of a rank that stands beyond the limit in every table, and is not called late. */
 typedef struct undecided {
     why not ;
-    double low;
+    double low, high;
 } undecided;
 
 static bool judge_each(const pki_job_worth *w, const pki_job_field *f, const seen *s,
@@ -450,7 +444,8 @@ static bool judge_each(const pki_job_worth *w, const pki_job_field *f, const see
     for (size_t r = 0; r < f->units; r++) {
         pki_job_judgement of = judge_rank(w, f, s, r, &left[r].not );
         left[r].low = expm1(of.interval.low);
-        l->by[r] = expm1(isnan(of.by) ? s->quick[PKI_JOB_IN_THE_MIDDLE][r] : of.by);
+        left[r].high = expm1(of.interval.high);
+        l->by[r] = expm1(isnan(of.by) ? f->quick[PKI_JOB_IN_THE_MIDDLE][r] : of.by);
         if (!of.late)
             continue;
         pki_job_late *late = add_late(l, &of);
@@ -489,9 +484,12 @@ static void note_left(const undecided *left, size_t ranks, pki_job_lateness *l)
     for (size_t r = 0; r < ranks; r++) {
         if (!left[r].not || (left[r].not != NOT_ALONE && l->by[r] <= l->least))
             continue;
-        note_undecided(to[left[r].not ], r, l->by[r]);
-        if (to[left[r].not ]->rank == r)
-            to[left[r].not ]->low = left[r].low;
+        pki_job_undecided *of = to[left[r].not ];
+        note_undecided(of, r, l->by[r]);
+        if (of->rank == r) {
+            of->low = left[r].low;
+            of->high = left[r].high;
+        }
     }
 }
 

@@ -31,12 +31,22 @@
  *
  * Blocks that depend on their neighbours count as fewer: as a unit's own do, or as those of the
  * units do in the mean, if that is more, since noise that lasts looks shorter than it is in any one
- * short series. Where that leaves too few for signed ranks, the interval is Student's of so many. A
- * unit is late if either look finds it above the limit (PKI_JOB_LATE_LEAST), and surely above two
- * thirds of that. */
+ * short series. Where that leaves too few for signed ranks, the interval is Student's of so many.
+ *
+ * A unit is late if either look finds it above the limit (PKI_JOB_LATE_LEAST), and surely above two
+ * thirds of that, at a level that is divided by the number of all comparisons. Among many, whoever
+ * seems to be above the limit is chosen for that, by luck as well. The likelihood of its lateness
+ * l, given that the estimate e (with the standard error s) is above the limit m,
+ *
+ *     phi((e - l) / s) / Phi((l - m) / s)
+ *
+ * is largest at an l above the limit, if e - m > s sqrt(2 / pi) (Zhong, Prentice: Bias-reduced
+ * estimators, Biostatistics 9, 2008, 621); so the lower end of the interval whose end is that far
+ * from e has to be above the limit: at the level Phi(-sqrt(2 / pi)). */
 
 #define PKI_JOB_LATE_LEAST 0.03       /* unless pki_job.late_least says otherwise, ... */
 #define PKI_JOB_LATE_SURELY (2.0 / 3) /* ...and so much of it surely */
+#define PKI_JOB_LATE_CHOSEN 0.21247   /* the level above */
 
 typedef enum pki_job_look {
     PKI_JOB_IN_THE_MIDDLE,
@@ -57,7 +67,9 @@ typedef struct pki_job_field {
     double dependence;           /* of blocks on their neighbours, in the mean of the units */
     double *late[PKI_JOB_LOOKS]; /* [unit * blocks + block], as many as there are... */
     size_t *counts;              /* ...by unit */
-    double *room;                /* for what is sorted */
+    double *quick[PKI_JOB_LOOKS]; /* by unit: what a look sees of it, without an interval; NAN: it
+                                     has no blocks */
+    double *room;                 /* for what is sorted */
 } pki_job_field;
 
 typedef struct pki_job_judgement {
@@ -73,13 +85,10 @@ bool pki_job_field_begin(pki_job_field *f);
 static inline void pki_job_field_end(pki_job_field *f)
 {
     for (int look = 0; look < PKI_JOB_LOOKS; look++)
-        free(f->late[look]);
+        free(f->late[look]), free(f->quick[look]);
     free(f->counts);
     free(f->room);
 }
-
-/* What that look sees of it, without an interval: all that is asked of a healthy one. */
-double pki_job_field_quick(const pki_job_field *f, pki_job_look look, size_t unit);
 
 pki_job_judgement pki_job_field_judge(const pki_job_field *f, pki_job_look look, size_t unit);
 
@@ -293,8 +302,8 @@ typedef struct pki_job_late {
 
 /* Ranks that may be late. */
 typedef struct pki_job_undecided {
-    size_t ranks, rank; /* how many, and the latest of them: its place */
-    double by, low;     /* low: of unsure ones, the lower end of the interval */
+    size_t ranks, rank;   /* how many, and the latest of them: its place */
+    double by, low, high; /* of unsure ones the interval, too; infinite: there is none */
 } pki_job_undecided;
 
 typedef struct pki_job_lateness {
@@ -423,6 +432,7 @@ typedef struct pki_job_verdict {
     pki_severity severity;
     char *text;
     const pki_job_late *late;           /* of "late-rank" and "late-host" */
+    const pki_job_undecided *unsure;    /* of "not-sure" */
     const pki_job_slow_processor *slow; /* of "slow-processor" */
 } pki_job_verdict;
 
