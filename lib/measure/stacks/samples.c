@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/memory.h"
 #include "measure/stacks/stacks.h"
 
 /* ---- memory that may be gone by now ---- */
@@ -342,11 +343,20 @@ static bool find_row(const pki_code *c, uint64_t pc, pki_frame_row *row)
     return true;
 }
 
+/* A few dozen samples use all pages of both. */
+static void bring_in(void)
+{
+    rows.any = true;
+    pki_mem_populate(&rows, sizeof rows);
+    pki_mem_populate(&lines, sizeof lines);
+}
+
 static const pki_frame_row *row_of(const pki_code *c, uint64_t pc)
 {
     known_row *k = &rows.all[(pc ^ pc >> 11 ^ pc >> 22) % ROWS];
+    if (!rows.any)
+        bring_in();
     if (k->pc != pc) {
-        rows.any = true;
         k->pc = pc;
         k->there = find_row(c, pc, &k->row);
     }
