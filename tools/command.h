@@ -39,9 +39,6 @@ command_function command_status;
 command_function command_top;
 command_function command_where;
 
-/* All of pk: whole.c or launch.c have main. */
-__attribute__((__visibility__("default"))) int pk_main(int argc, char **argv);
-
 /* The exit status behind a command's: a full disk behind a redirection is not a success, and what
  * is wrong is said once. */
 int command_end(int status);

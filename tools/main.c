@@ -1,4 +1,4 @@
-/* tools/main.c - pk, the command for what happens after the run: all of it (whole.c, launch.c). */
+/* tools/main.c - pk, the command for what happens after the run: all of it (launch.c). */
 #include "command.h"
 
 #include <pk/pk.h>
@@ -65,7 +65,7 @@ static int run_help(int argc, char **argv)
     return run_command(2, (char *[]){argv[1], help, NULL});
 }
 
-int pk_main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     int status;
     if (argc < 2)

@@ -120,7 +120,9 @@ class Arena(Commands):
         self.addCleanup(victim.stdout.close)
         victim.stdout.readline()
         pk = shutil.copy(PK, self.path("pk"))  # the build may lie where nobody else may look
-        for path in (self.folder, arena, trace, pk):
+        commands = os.path.join(os.path.dirname(PK), "pk-commands")
+        copies = [pk] + ([shutil.copy(commands, self.path("pk-commands"))] if os.path.exists(commands) else [])
+        for path in (self.folder, arena, trace, *copies):
             os.chmod(path, 0o755)
         if os.geteuid() == 0:
             done = subprocess.run([pk, "recover", arena, "-o", "/dev/shm/none"], user=65534, capture_output=True)

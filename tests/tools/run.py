@@ -77,7 +77,7 @@ class Same(Run):
 
     def test_starts_with_little(self):
         """Each rank of a job starts it, so it loads nothing by which other commands read files."""
-        if not os.path.exists(os.path.join(os.path.dirname(PK), "pk_commands.so")):
+        if not os.path.exists(os.path.join(os.path.dirname(PK), "pk-commands")):
             self.skipTest("pk is one file in this build")
         loaded = self.start(PK, "run", LD_TRACE_LOADED_OBJECTS="1").stdout
         self.assertIn("libc.so", loaded)
