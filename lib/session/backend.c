@@ -667,8 +667,9 @@ static void after_fork(void)
     left_behind = NULL;
     asked = 0;
     for (size_t i = 0; i < pki_backend_count; i++) {
-        live[i] = away[i] = false;
-        asking[i] = NOTHING;
+        pki_store(&live[i], false); /* threads that are not here wrote these */
+        pki_store(&away[i], false);
+        pki_store(&asking[i], NOTHING);
         if (pki_backends[i]->after_fork)
             pki_backends[i]->after_fork();
     }
