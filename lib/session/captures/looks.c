@@ -607,8 +607,11 @@ static uint64_t watch(pki_session *s, uint64_t slept, uint64_t due)
     bool over = x.step && x.step != ticks;
     uint64_t late = late_at(s, ticks);
     bool looks = late && now >= late && !x.ended && !over;
-    if (!looks && !over && late)
+    if (!looks && !over && late) {
+        pki_io_works();
         keep_account(ticks);
+        pki_io_rests();
+    }
     if (!looks && !over) /* once one has ended, the round tells what is known of it */
         return !late || x.ended ? 0 : PKI_MAX(late, now + poll_ns(now));
     pki_io_works();

@@ -16,6 +16,7 @@
 #include "out/chrome/events.h"
 #include "session/activity.h"
 #include "session/collector/collect.h"
+#include "session/costs/io.h"
 #include "session/trace/output.h"
 
 /* ---- where threads are, by samples of their stacks ---- */
@@ -184,9 +185,13 @@ static uint64_t watch(pki_session *s, uint64_t slept, uint64_t due)
 {
     (void)slept, (void)due;
     bool often = x.count && x.period < OFTEN_NS;
+    if (!often && !x.late.ring.page)
+        return 0;
+    pki_io_works(); /* lists of the process's files are read */
     take_late();
     for (unsigned i = 0; often && i < x.count; i++)
         take(&x.threads[i].sampler);
+    pki_io_rests();
     if (often || !x.late.ring.page)
         return often ? s->woke + ROOM_NS : 0;
     uint64_t rests = pki_saturating_sub(s->woke, x.late_last) / 10;

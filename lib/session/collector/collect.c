@@ -433,6 +433,8 @@ static void *collect(void *session)
         pki_io_rests();
     }
     pki_store(&s->collector_tid, 0u);
+    pki_io_works(); /* who stops the session has no file of this thread to read then */
+    pki_io_rests();
     pki_io_works();
     do_last_job(s);
     return NULL;
