@@ -162,12 +162,14 @@ static bool pki_mem_discard(const pki_owned *file, uint64_t offset, uint64_t byt
 
 /* A write that changes nothing, whoever else writes there. Of one that adds 0 clang makes a read,
  * after which the first write still waits for the kernel; so it is not told what is added. */
-static void touch(uintptr_t from, uintptr_t to)
+/* Of each page a word within the object: what lies beside it there is somebody else's. */
+static void touch(uintptr_t at, uintptr_t end)
 {
     uint64_t nothing = 0;
     __asm__("" : "+r"(nothing));
-    for (; from < to; from += 4096)
-        __atomic_fetch_add((uint64_t *)from, nothing, __ATOMIC_RELAXED);
+    for (at = (at + 7) & ~(uintptr_t)7; at + sizeof nothing <= end;
+         at = (at & ~(uintptr_t)4095) + 4096)
+        __atomic_fetch_add((uint64_t *)at, nothing, __ATOMIC_RELAXED);
 }
 
 void pki_mem_populate(void *at, size_t bytes)
@@ -176,7 +178,7 @@ void pki_mem_populate(void *at, size_t bytes)
     uintptr_t from = (uintptr_t)at & ~(uintptr_t)4095;
     uintptr_t to = ((uintptr_t)at + bytes + 4095) & ~(uintptr_t)4095;
     if (madvise((void *)from, to - from, MADV_POPULATE_WRITE) != 0 && errno == EINVAL)
-        touch(from, to);
+        touch((uintptr_t)at, (uintptr_t)at + bytes);
     errno = saved;
 }
 

@@ -28,6 +28,7 @@ const char *pki_io_folder = "/proc/self";
 
 static struct {
     bool on, known;
+    bool over; /* pk_stop has begun: what is read from then on is perfkit's */
     pki_io_account account;
     pki_io_counts own; /* of the collector's thread, as of its last look */
     uint64_t next;
@@ -225,7 +226,7 @@ static void look_in_time(pki_session *s)
 {
     (void)s;
     uint64_t now = x.on && pki_load(&x.known) ? pki_monotonic_ns() : 0;
-    if (!now || now < x.next)
+    if (!now || now < x.next || x.over)
         return;
     x.next = now + PKI_IO_WINDOW;
     look(TRIES);
@@ -238,6 +239,7 @@ static void look_last(pki_session *s)
     pthread_mutex_lock(&pki_drain_lock);
     if (x.on && pki_load(&x.known))
         look(TRIES);
+    x.over = true; /* the collector may have a round yet */
     pthread_mutex_unlock(&pki_drain_lock);
 }
 
