@@ -161,8 +161,8 @@ static bool pki_mem_discard(const pki_owned *file, uint64_t offset, uint64_t byt
 }
 
 /* A write that changes nothing, whoever else writes there. Of one that adds 0 clang makes a read,
- * after which the first write still waits for the kernel; so it is not told what is added. */
-/* Of each page a word within the object: what lies beside it there is somebody else's. */
+ * after which the first write still waits for the kernel; so it is not told what is added. Of each
+ * page a word within the object: what lies beside it is somebody else's. */
 static void touch(uintptr_t at, uintptr_t end)
 {
     uint64_t nothing = 0;
