@@ -105,6 +105,21 @@ static void seats_tell_a_late_rank_from_a_slow_processor(void **state)
     }
 }
 
+/* Each makes the other less of an outlier. */
+static void two_late_ranks_do_not_hide_each_other(void **state)
+{
+    (void)state;
+    forge f = crowded;
+    f.told = true;
+    f.uneven = 0.27;
+    f.culprits = 2;
+    f.slow = 0.08;
+    job_score s = score_jobs(&f, 50);
+    print_message("%zu of %zu found, %zu accused\n", s.found, s.culprits, s.accused);
+    assert_true(10 * s.found >= 9 * s.culprits);
+    assert_int_equal(s.rightly, s.accused);
+}
+
 static size_t count_verdicts(const forge *f, const char *name)
 {
     bool culprit[8];
@@ -316,6 +331,7 @@ static const struct CMUnitTest job_crowd_tests[] = {
     cmocka_unit_test(nobody_is_accused_of_his_processor),
     cmocka_unit_test(who_is_late_on_such_processors_is_found),
     cmocka_unit_test(seats_tell_a_late_rank_from_a_slow_processor),
+    cmocka_unit_test(two_late_ranks_do_not_hide_each_other),
     cmocka_unit_test(a_slow_processor_is_said),
     cmocka_unit_test(with_a_processor_each_both_are_said),
     cmocka_unit_test(what_costs_next_to_nothing_is_no_verdict),

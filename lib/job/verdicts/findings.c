@@ -473,7 +473,7 @@ static void add_maybe_late(saying *v, const pki_job_findings *f)
             v, "maybe-late", PKI_NOTE, NULL,
             "%s longer than the others for the same work (%s at most), and %s out among the ranks"
             " of the host, which share processors: it may be the processor that is slow, or that is"
-            " shared with something else, and who sits there. With ranks bound to processors one"
+            " shared with something else, and who sits there. With a processor for each rank one"
             " would know.",
             who_may_be(f, alone, who), SHARE(alone->by),
             alone->ranks > 1 ? "none of them stands" : "does not stand");

@@ -110,14 +110,18 @@ static bool is_outlier(const standing *standings, size_t count, double level)
     return distance > -pki_t_quantile(level, others - 1) * error;
 }
 
-static void judge_group(const standing *standings, size_t count, double level, bool *stands)
+/* Several that are late hide each other: those stand out that are in front of the last outlier
+ * among who is behind it (Rosner's generalised test), which is looked for in the first `hidden`. */
+static void judge_group(const standing *standings, size_t count, double level, size_t hidden,
+                        bool *stands)
 {
-    for (size_t i = 0; i + 3 <= count; i++) {
-        const standing *s = &standings[i];
-        if (!(s->late >= log(STANDS_OUT)) && !is_outlier(s, count - i, level))
-            break;
-        stands[s->rank] = true;
-    }
+    size_t out = 0;
+    for (size_t i = 0; i + 3 <= count && i <= PKI_MAX(out, hidden); i++)
+        if (standings[i].late >= log(STANDS_OUT) ||
+            is_outlier(&standings[i], count - i, level))
+            out = i + 1;
+    for (size_t i = 0; i < out; i++)
+        stands[standings[i].rank] = true;
 }
 
 static size_t crowded_standings(const pki_job *j, const uint32_t *roles, const double *late,
@@ -132,13 +136,12 @@ static size_t crowded_standings(const pki_job *j, const uint32_t *roles, const d
     return count;
 }
 
-static double level_among(const standing *standings, size_t count, const bool *determined,
-                          double level)
+static bool all_determined(const standing *standings, size_t count, const bool *determined)
 {
     for (size_t i = 0; i < count; i++)
         if (!determined[standings[i].rank])
-            return level;
-    return PKI_MAX(level, STANDS_DETERMINED);
+            return false;
+    return true;
 }
 
 static void judge_groups(standing *standings, size_t count, const bool *determined, double level,
@@ -152,7 +155,10 @@ static void judge_groups(standing *standings, size_t count, const bool *determin
             n++;
         for (size_t k = 0; n >= 3 && k < n; k++)
             stands[standings[i + k].rank] = false;
-        judge_group(standings + i, n, level_among(standings + i, n, determined, level), stands);
+        if (all_determined(standings + i, n, determined))
+            judge_group(standings + i, n, PKI_MAX(level, STANDS_DETERMINED), (n - 1) / 3, stands);
+        else
+            judge_group(standings + i, n, level, 0, stands);
     }
 }
 

@@ -187,8 +187,11 @@ typedef struct pki_job_worth {
  *
  * (Grubbs: Procedures for detecting outlying observations in samples, Technometrics 11, 1969, as
  * the externally studentized residual); then the next one among the rest, until one is not. So a
- * rank that is alone in being late stands out, and half of them do not. Who takes twice as long or
- * more stands out in any case: a processor that is shared by two halves at most. */
+ * rank that is alone in being late stands out, and half of them do not. Where what is the
+ * processors' is known and off, a third of them may: the latest are outliers, too, if the last of
+ * them is one among the rest, since late ranks hide each other (Rosner: Percentage points for a
+ * generalized ESD many-outlier procedure, Technometrics 25, 1983). Who takes twice as long or more
+ * stands out in any case: a processor that is shared by two halves at most. */
 
 /* ---- hosts whose ranks want more processors than there are ---- */
 
