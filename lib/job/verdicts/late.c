@@ -117,8 +117,7 @@ static void judge_group(const standing *standings, size_t count, double level, s
 {
     size_t out = 0;
     for (size_t i = 0; i + 3 <= count && i <= PKI_MAX(out, hidden); i++)
-        if (standings[i].late >= log(STANDS_OUT) ||
-            is_outlier(&standings[i], count - i, level))
+        if (standings[i].late >= log(STANDS_OUT) || is_outlier(&standings[i], count - i, level))
             out = i + 1;
     for (size_t i = 0; i < out; i++)
         stands[standings[i].rank] = true;
