@@ -120,6 +120,27 @@ static void two_late_ranks_do_not_hide_each_other(void **state)
     assert_int_equal(s.rightly, s.accused);
 }
 
+/* Two on each processor, and noise that lasts: what is one's own is not told in a single step. */
+static void who_is_late_beside_one_other_is_found(void **state)
+{
+    (void)state;
+    forge f = crowded;
+    f.ranks = 4;
+    f.told = true;
+    f.uneven = 0.2;
+    f.noise = FORGE_LASTING;
+    f.slow = 0.1;
+    f.culprits = 1;
+    job_score s = score_jobs(&f, 50);
+    print_message("%zu of %zu found, %zu accused\n", s.found, s.culprits, s.accused);
+    assert_true(s.found >= 42);
+    assert_int_equal(s.rightly, s.accused);
+    f.culprits = 0;
+    assert_int_equal(score_jobs(&f, 100).with_false, 0);
+    f.seated = true;
+    assert_int_equal(score_jobs(&f, 100).with_false, 0);
+}
+
 static size_t count_verdicts(const forge *f, const char *name)
 {
     bool culprit[8];
@@ -332,6 +353,7 @@ static const struct CMUnitTest job_crowd_tests[] = {
     cmocka_unit_test(who_is_late_on_such_processors_is_found),
     cmocka_unit_test(seats_tell_a_late_rank_from_a_slow_processor),
     cmocka_unit_test(two_late_ranks_do_not_hide_each_other),
+    cmocka_unit_test(who_is_late_beside_one_other_is_found),
     cmocka_unit_test(a_slow_processor_is_said),
     cmocka_unit_test(with_a_processor_each_both_are_said),
     cmocka_unit_test(what_costs_next_to_nothing_is_no_verdict),

@@ -355,6 +355,7 @@ pki_job_crowd *pki_job_find_crowds(const pki_job *j, size_t *count)
 #define TURNS 5
 #define PURE 0.75 /* of a block on one processor: says something of that */
 #define ALONE 0.9 /* of a rank's blocks, and of each */
+#define BY_NOISE 0.15
 #define FEW 3     /* ranks on a processor: one of them may be what is slow */
 #define MANY 64   /* ranks on a processor: one of them makes no difference any more */
 
@@ -436,15 +437,18 @@ static size_t find_benches(search *f, size_t n)
     return count;
 }
 
-/* Of few ranks there one may take longer by itself: what all of them say, as far as all do. */
-static double agreed(const pki_weighted *said, size_t count)
+/* As far as all of them say so: of few ranks there one may take longer by itself. */
+static double agreed(double least, double most)
 {
-    double least = INFINITY, most = -INFINITY;
-    for (size_t i = 0; i < count; i++) {
-        least = PKI_MIN(least, said[i].value);
-        most = PKI_MAX(most, said[i].value);
-    }
     return PKI_MAX(least, 0) + PKI_MIN(most, 0);
+}
+
+/* Two may differ by noise, or because one takes longer by itself for a part of the run. */
+static double middle_of_two(const pki_weighted *a, const pki_weighted *b)
+{
+    if (fabs(a->value - b->value) > BY_NOISE)
+        return agreed(PKI_MIN(a->value, b->value), PKI_MAX(a->value, b->value));
+    return (a->weight * a->value + b->weight * b->value) / (a->weight + b->weight);
 }
 
 /* The weighted median of what those on it say, but for one of them; NAN: there are none.
@@ -459,9 +463,8 @@ static double slowness(search *f, const bench *b, size_t but, double elsewhere)
             f->said[count++] = (pki_weighted){
                 .value = (s->value - (1 - s->share) * elsewhere) / s->share, .weight = s->weight};
     }
-    return but == SIZE_MAX && count > 1 && b->count <= FEW
-               ? agreed(f->said, count)
-               : pki_select_weighted_median(f->said, count);
+    return count == 2 ? middle_of_two(&f->said[0], &f->said[1])
+                      : pki_select_weighted_median(f->said, count);
 }
 
 /* Over the ranks on all processors of which anybody says anything. */
@@ -535,6 +538,77 @@ static void look_at_block(search *f, size_t block, size_t count, total all)
                                                      .block = block,
                                                      .ranks = b->count,
                                                      .by = b->slow - mean_but(all, b, b->slow)};
+    }
+}
+
+/* ---- where a rank that stays and its processor begin ---- */
+
+static double agreed_of_stays(const sitter *sitters, size_t count)
+{
+    double least = INFINITY, most = -INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        least = PKI_MIN(least, sitters[i].value);
+        most = PKI_MAX(most, sitters[i].value);
+    }
+    return agreed(least, most);
+}
+
+/* What is the rank's and its processor's in all blocks together, beside the host's ranks: a sitter
+ * where it stays. False: it does not. centre: by block. */
+static bool find_stay(search *f, size_t rank, const double *centre, sitter *to)
+{
+    size_t count = 0, all = 0, there = 0;
+    uint32_t processor = PKI_SEAT_UNKNOWN;
+    for (size_t b = 0; b < f->loop->block_count; b++) {
+        size_t cell = pki_job_cell(f->of, b, rank);
+        pki_seat seat = f->loop->seats[cell];
+        if (!seat || isnan(f->values[cell]))
+            continue;
+        if (!all++)
+            processor = pki_seat_processor(seat);
+        if (pki_seat_processor(seat) == processor && pki_seat_share(seat) >= PURE * PKI_SEAT_ALL)
+            there++;
+        f->room[count++] = f->values[cell] - f->own[rank] - centre[b];
+    }
+    if (!count || (double)there < ALONE * (double)all)
+        return false;
+    *to = (sitter){
+        .processor = processor, .value = pki_samples_select_median(f->room, count), .rank = rank};
+    return true;
+}
+
+/* By block; to be freed. NULL without memory. */
+static double *centres(search *f, const size_t *ranks, size_t count)
+{
+    double *centre = pki_array_zeroed(f->loop->block_count, sizeof *centre);
+    for (size_t b = 0; centre && b < f->loop->block_count; b++) {
+        size_t n = 0;
+        for (size_t i = 0; i < count; i++) {
+            double value = f->values[pki_job_cell(f->of, b, ranks[i])] - f->own[ranks[i]];
+            if (!isnan(value))
+                f->room[n++] = value;
+        }
+        centre[b] = n ? pki_samples_select_median(f->room, n) : 0;
+    }
+    return centre;
+}
+
+static void begin_stays(search *f, const size_t *ranks, size_t count)
+{
+    double *centre = centres(f, ranks, count);
+    size_t n = 0;
+    f->failed |= !centre;
+    for (size_t i = 0; centre && i < count; i++)
+        n += find_stay(f, ranks[i], centre, &f->sitters[n]);
+    free(centre);
+    if (n)
+        qsort(f->sitters, n, sizeof *f->sitters, by_processor);
+    for (size_t begin = 0, k; begin < n; begin += k) {
+        const sitter *s = &f->sitters[begin];
+        for (k = 1; begin + k < n && s[k].processor == s->processor;)
+            k++;
+        for (size_t i = 0; k > 1 && k <= FEW && i < k; i++)
+            f->own[s[i].rank] += s[i].value - agreed_of_stays(s, k);
     }
 }
 
@@ -724,6 +798,7 @@ static bool enter_host(search *f, uint32_t host, const size_t *ranks, size_t cou
                        pki_job_processors *out)
 {
     find_alone(f, ranks, count, out);
+    begin_stays(f, ranks, count);
     for (int turn = 0; turn < TURNS; turn++) {
         if (!enter(f, ranks, count, false))
             return true;

@@ -77,6 +77,8 @@ static bool pki_job_is_worth_while(const pki_job_worth *w, size_t rank, const pk
 
 #define STANDS_OUT 2.0         /* times as long as others: always */
 #define STANDS_DETERMINED 0.02 /* the level, where the processors' part is off */
+#define STANDS_SPREAD 0.02     /* what ranks differ by then... */
+#define STANDS_RANKS 4         /* ...as if so many more than there are had been seen */
 
 typedef struct standing {
     uint32_t host, role;
@@ -98,26 +100,29 @@ static int by_group(const void *x, const void *y)
 }
 
 /* The first of them among the others: Grubbs' test. */
-static bool is_outlier(const standing *standings, size_t count, double level)
+static bool is_outlier(const standing *standings, size_t count, double level, bool determined)
 {
     double sum = 0, squares = 0, others = (double)(count - 1);
+    double known = determined ? STANDS_RANKS : 0, freedom = known + others - 1;
     for (size_t i = 1; i < count; i++)
         sum += standings[i].late;
     for (size_t i = 1; i < count; i++)
         squares += (standings[i].late - sum / others) * (standings[i].late - sum / others);
-    double error = sqrt(squares / (others - 1) * (1 + 1 / others));
+    squares += known * STANDS_SPREAD * STANDS_SPREAD;
+    double error = sqrt(squares / freedom * (1 + 1 / others));
     double distance = standings[0].late - sum / others;
-    return distance > -pki_t_quantile(level, others - 1) * error;
+    return distance > -pki_t_quantile(level, freedom) * error;
 }
 
 /* Several that are late hide each other: those stand out that are in front of the last outlier
- * among who is behind it (Rosner's generalised test), which is looked for in the first `hidden`. */
-static void judge_group(const standing *standings, size_t count, double level, size_t hidden,
+ * among who is behind it (Rosner's generalised test), which is looked for in the first third. */
+static void judge_group(const standing *standings, size_t count, double level, bool determined,
                         bool *stands)
 {
-    size_t out = 0;
+    size_t out = 0, hidden = determined ? (count - 1) / 3 : 0;
     for (size_t i = 0; i + 3 <= count && i <= PKI_MAX(out, hidden); i++)
-        if (standings[i].late >= log(STANDS_OUT) || is_outlier(&standings[i], count - i, level))
+        if (standings[i].late >= log(STANDS_OUT) ||
+            is_outlier(&standings[i], count - i, level, determined))
             out = i + 1;
     for (size_t i = 0; i < out; i++)
         stands[standings[i].rank] = true;
@@ -154,10 +159,9 @@ static void judge_groups(standing *standings, size_t count, const bool *determin
             n++;
         for (size_t k = 0; n >= 3 && k < n; k++)
             stands[standings[i + k].rank] = false;
-        if (all_determined(standings + i, n, determined))
-            judge_group(standings + i, n, PKI_MAX(level, STANDS_DETERMINED), (n - 1) / 3, stands);
-        else
-            judge_group(standings + i, n, level, 0, stands);
+        bool known = all_determined(standings + i, n, determined);
+        judge_group(standings + i, n, known ? PKI_MAX(level, STANDS_DETERMINED) : level, known,
+                    stands);
     }
 }
 

@@ -187,11 +187,17 @@ typedef struct pki_job_worth {
  *
  * (Grubbs: Procedures for detecting outlying observations in samples, Technometrics 11, 1969, as
  * the externally studentized residual); then the next one among the rest, until one is not. So a
- * rank that is alone in being late stands out, and half of them do not. Where what is the
- * processors' is known and off, a third of them may: the latest are outliers, too, if the last of
- * them is one among the rest, since late ranks hide each other (Rosner: Percentage points for a
- * generalized ESD many-outlier procedure, Technometrics 25, 1983). Who takes twice as long or more
- * stands out in any case: a processor that is shared by two halves at most. */
+ * rank that is alone in being late stands out, and half of them do not. Who takes twice as long or
+ * more stands out in any case: a processor that is shared by two halves at most.
+ *
+ * Where what is the processors' is known and off:
+ * - A third may stand out: the latest do, too, if the last of them is an outlier among the rest,
+ *   since late ranks hide each other (Rosner: Percentage points for a generalized ESD many-outlier
+ *   procedure, Technometrics 25, 1983).
+ * - Three ranks say little of how much such ranks differ. So s counts beside what they differ by
+ *   elsewhere, STANDS_SPREAD (0.9 % in 45 healthy runs of LAMMPS and LULESH, 2 to 3 % beside a rank
+ *   that is late), as if STANDS_RANKS more had been seen (Smyth: Linear models and empirical Bayes
+ *   methods, Statistical Applications in Genetics and Molecular Biology 3, 2004). */
 
 /* ---- hosts whose ranks want more processors than there are ---- */
 
@@ -225,12 +231,18 @@ pki_job_crowd *pki_job_find_crowds(const pki_job *j, size_t *count);
  *     y = w + p s + (1 - p) (the mean of s over the host's other processors) + noise
  *
  * s is the median over the ranks that were there, weighted by how much more of the block they were
- * there than elsewhere, w the median over the blocks, by turns, from the same w for all ranks of a
- * role on: so what all ranks on a processor have in common is the processor's. Taken off a rank is
- * what the *others* there say, less the mean of that over the host's ranks; a block in which nobody
- * else was there says nothing of it, and is left out. A rank that has been alone like that in half
- * of its blocks or more keeps all its values: it and its processor are not told apart. Of up to
- * three ranks on a processor one may take longer by itself, so s is no more than all of them say.
+ * there than elsewhere, w the median over the blocks, by turns: so what all ranks on a processor
+ * have in common is the processor's. Of two it is the mean, or where they differ by more than
+ * BY_NOISE no more than both say. Taken off a rank is what the *others* there say (up to three: all
+ * of them), less the mean of that over the host's ranks; a block in which nobody else was there
+ * says nothing of it, and is left out. A rank that has been alone like that in half of its blocks
+ * or more keeps all its values: it and its processor are not told apart.
+ *
+ * The turns begin with the same w for all ranks of a role. But up to three ranks that stay on their
+ * processor leave open what is theirs and what is its in all blocks: one of them may take longer by
+ * itself. So of what each takes beyond the host's median, over all blocks, the processor's is no
+ * more than all of them say, and w begins with the rest. In a single block, where noise is several
+ * times as large, that would halve what is the rank's.
  *
  * A slow processor is a finding of its own: of the blocks in which it and the host's others had two
  * ranks and more each, the stretch with the most of s - (mean of s of the others) - 10 %, if that
