@@ -353,11 +353,11 @@ pki_job_crowd *pki_job_find_crowds(const pki_job *j, size_t *count)
 #define SLOW_BLOCKS 8
 
 #define TURNS 5
-#define PURE 0.75 /* of a block on one processor: says something of that */
-#define ALONE 0.9 /* of a rank's blocks, and of each */
-#define BY_NOISE 0.15
-#define FEW 3     /* ranks on a processor: one of them may be what is slow */
-#define MANY 64   /* ranks on a processor: one of them makes no difference any more */
+#define PURE 0.75     /* of a block on one processor: says something of that */
+#define ALONE 0.9     /* of a rank's blocks, and of each */
+#define BY_NOISE 0.15 /* at most do two on a processor differ by that, in a block */
+#define FEW 3         /* ranks on a processor: one of them may be what is slow */
+#define MANY 64       /* ranks on a processor: one of them makes no difference any more */
 
 /* A rank on the processor on which it was most. */
 typedef struct sitter {
