@@ -1,10 +1,5 @@
-/* lib/attach/attach.c - the session of a program that knows nothing of it, and the functions of the
- * C library's in front of which libpk_attach stands
- *
- * These do what they do without it, but for the process of the session: it ends before the process
- * does, and where that becomes another program (sh -c './solver', env, numactl), `pk run` is asked
- * to look at that one, too. They need no malloc, no lock, and nothing that a constructor has made:
- * children after vfork() and handlers of signals call them.
+/* lib/attach/attach.c - the session of a program that knows nothing of it, which ends before the
+ * process does
  */
 #include "attach/attach.h"
 
@@ -23,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,7 +31,7 @@ pki_attached pki_attach;
 static void load(void);
 static pid_t here; /* the process of the session; 0: there is none */
 
-static bool is_here(void)
+bool pki_attach_is_here(void)
 {
     return here && getpid() == here;
 }
@@ -68,24 +62,24 @@ int pk_attach_listens_(const char *whom)
 
 /* ---- the environment ---- */
 
-static bool is_variable(const char *line, const char *name)
+bool pki_attach_is_variable(const char *line, const char *name)
 {
     size_t n = strlen(name);
     return n && strncmp(line, name, n) == 0 && line[n] == '=';
 }
 
-static char *find_variable(const char *name)
+char *pki_attach_find_variable(const char *name)
 {
     for (char **e = environ; e && *e; e++)
-        if (is_variable(*e, name))
+        if (pki_attach_is_variable(*e, name))
             return *e + strlen(name) + 1;
     return NULL;
 }
 
-static bool is_of_pk_run(const char *line)
+bool pki_attach_is_told(const char *line)
 {
 #define IS(name, member)                                                                           \
-    if (is_variable(line, name))                                                                   \
+    if (pki_attach_is_variable(line, name))                                                        \
         return true;
     PKI_ATTACH_VARIABLES(IS)
 #undef IS
@@ -98,10 +92,10 @@ static void restore_environment(void)
 {
     char **to = environ;
     for (char **e = environ; e && *e; e++) {
-        bool preload = is_variable(*e, "LD_PRELOAD");
+        bool preload = pki_attach_is_variable(*e, "LD_PRELOAD");
         if (preload && pki_attach.preload_line)
             *to++ = pki_attach.preload_line;
-        else if (!preload && !is_of_pk_run(*e))
+        else if (!preload && !pki_attach_is_told(*e))
             *to++ = *e;
     }
     if (to)
@@ -117,7 +111,7 @@ static char *line_of(const char *name, const char *value)
 
 static const char *copy_of(const char *name)
 {
-    char *line = line_of(name, find_variable(name));
+    char *line = line_of(name, pki_attach_find_variable(name));
     return line ? line + strlen(name) + 1 : NULL;
 }
 
@@ -358,11 +352,10 @@ static void show_screen(void)
     sigaction(SIGCHLD, &before, NULL);
 }
 
-/* process: it ends, and does not become another program. whole: by exit(), so there is time. */
-static void end_session(bool process, bool whole)
+void pki_attach_end(bool process, bool whole)
 {
     static bool ended;
-    if (!is_here() || __atomic_exchange_n(&ended, true, __ATOMIC_RELAXED))
+    if (!pki_attach_is_here() || __atomic_exchange_n(&ended, true, __ATOMIC_RELAXED))
         return;
     found_steps = pki_attach_steps_end();
     pk_exit_();
@@ -376,7 +369,7 @@ static void end_session(bool process, bool whole)
 
 static void at_exit(void)
 {
-    end_session(true, true);
+    pki_attach_end(true, true);
 }
 
 /* libpk_mpi calls it in MPI_Abort, behind which no exit() comes by. */
@@ -384,7 +377,7 @@ PK_API void pk_attach_end_(void);
 
 void pk_attach_end_(void)
 {
-    end_session(true, false);
+    pki_attach_end(true, false);
 }
 
 /* ---- variables by which libraries find who listens ---- */
@@ -397,9 +390,9 @@ static struct {
 
 PK_API char *getenv(const char *name)
 {
-    char *value = find_variable(name);
+    char *value = pki_attach_find_variable(name);
     for (size_t i = 0; !value && i < sizeof answers / sizeof *answers && answers[i].name; i++)
-        if (strcmp(answers[i].name, name) == 0 && (pki_attach.children || is_here()))
+        if (strcmp(answers[i].name, name) == 0 && (pki_attach.children || pki_attach_is_here()))
             return (char *)(uintptr_t)answers[i].value;
     return value;
 }
@@ -424,7 +417,7 @@ static void answer(const char *name, const char *value)
 
 PK_API void _exit(int status)
 {
-    end_session(true, false);
+    pki_attach_end(true, false);
     for (;;)
         syscall(SYS_exit_group, status);
 }
@@ -432,128 +425,6 @@ PK_API void _exit(int status)
 PK_API void _Exit(int status)
 {
     _exit(status);
-}
-
-/* ---- another program in its place ---- */
-
-#define MOST 4096 /* variables and arguments: they are copied on the stack */
-
-static int (*real_execvpe)(const char *, char *const[], char *const[]);
-
-static void find_real(void)
-{
-    void *found = real_execvpe ? NULL : dlsym(RTLD_NEXT, "execvpe");
-    if (found)
-        memcpy(&real_execvpe, &found, sizeof found);
-}
-
-static size_t count(char *const list[])
-{
-    size_t n = 0;
-    while (list && list[n])
-        n++;
-    return n;
-}
-
-static bool is_ours(const char *line)
-{
-    return is_of_pk_run(line) || (pki_attach.children && is_variable(line, "LD_PRELOAD"));
-}
-
-/* Can it be executed? If not, execve says why, and the program goes on as it would. */
-static bool is_program(const char *path)
-{
-    struct stat s;
-    return path && strlen(path) < PATH_MAX && stat(path, &s) == 0 && S_ISREG(s.st_mode) &&
-           access(path, X_OK) == 0;
-}
-
-static bool is_followed(const char *path, char *const arguments[], char *const environment[])
-{
-    return pki_attach.command && (pki_attach.children || is_here()) && is_program(path) &&
-           arguments && arguments[0] && count(arguments) < MOST && environment &&
-           count(environment) < MOST;
-}
-
-/* The variables of the new program: its own, and what `pk run` is to be told again. */
-static size_t gather(char **with, char *const environment[], char *again)
-{
-    size_t n = 0;
-    for (; *environment; environment++)
-        if (!is_ours(*environment))
-            with[n++] = *environment;
-#define PUT(name, member)                                                                          \
-    if (pki_attach.member)                                                                         \
-        with[n++] = (char *)(uintptr_t)(pki_attach.member - sizeof name);
-    PKI_ATTACH_VARIABLES(PUT)
-#undef PUT
-    if (pki_attach.children && pki_attach.preload_line)
-        with[n++] = pki_attach.preload_line;
-    with[n++] = again;
-    with[n] = NULL;
-    return n;
-}
-
-/* pk run -- ARGUMENTS, with what the first one was asked for. */
-static int follow(const char *path, char *const arguments[], char *const environment[])
-{
-    static char run[] = "run", end[] = "--";
-    size_t words = count(arguments);
-    char *to[words + 4], *with[count(environment) + 32], again[PATH_MAX + 16];
-    snprintf(again, sizeof again, "PK_RUN_AGAIN=%s", path);
-    gather(with, environment, again);
-    to[0] = (char *)(uintptr_t)pki_attach.command;
-    to[1] = run;
-    to[2] = end;
-    memcpy(to + 3, arguments, (words + 1) * sizeof *to);
-    end_session(false, false);
-    return (int)syscall(SYS_execve, pki_attach.command, to, with);
-}
-
-PK_API int execve(const char *path, char *const arguments[], char *const environment[])
-{
-    if (is_followed(path, arguments, environment))
-        return follow(path, arguments, environment);
-    return (int)syscall(SYS_execve, path, arguments, environment);
-}
-
-PK_API int execv(const char *path, char *const arguments[])
-{
-    return execve(path, arguments, environ);
-}
-
-/* The first file of that name in PATH that can be executed. */
-static bool search(const char *name, char path[PATH_MAX])
-{
-    const char *folders = find_variable("PATH"), *end;
-    if (strchr(name, '/'))
-        return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX && is_program(path);
-    for (const char *at = folders ? folders : "/bin:/usr/bin"; *name; at = end + 1) {
-        end = at + strcspn(at, ":");
-        int n =
-            snprintf(path, PATH_MAX, "%.*s%s%s", (int)(end - at), at, end > at ? "/" : "./", name);
-        if (n < PATH_MAX && is_program(path))
-            return true;
-        if (!*end)
-            break;
-    }
-    return false;
-}
-
-PK_API int execvpe(const char *name, char *const arguments[], char *const environment[])
-{
-    char path[PATH_MAX];
-    if (search(name, path) && is_followed(path, arguments, environment))
-        return follow(path, arguments, environment);
-    find_real();
-    if (!real_execvpe)
-        return errno = ENOSYS, -1;
-    return real_execvpe(name, arguments, environment);
-}
-
-PK_API int execvp(const char *name, char *const arguments[])
-{
-    return execvpe(name, arguments, environ);
 }
 
 /* ---- loaded ---- */
@@ -592,7 +463,6 @@ static void load(void)
     if (loaded)
         return;
     loaded = true;
-    find_real();
     read_variables();
     if (!pki_attach.folder)
         return;

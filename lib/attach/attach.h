@@ -2,6 +2,7 @@
  * perfkit: what its files share.
  *
  *     attach.c   the session: begun as the library is loaded, ended at exit
+ *     become.c   the process becomes another program
  *     steps.c    steps by the user's word, or...
  *     functions.c  functions of the program: their names; calls of those that have hooks
  *     itt.c      whom it listens to, each by its published interface; NVTX is libpk's
@@ -35,6 +36,19 @@ extern pki_attached pki_attach;
 
 /* Does the run listen to it: "ompt", "kokkos", ...? */
 bool pki_attach_listens(const char *whom);
+
+/* Is this the process of the session? */
+bool pki_attach_is_here(void);
+
+/* Of that process alone, and once. process: it ends, and does not become another program. whole: by
+ * exit(), so there is time. */
+void pki_attach_end(bool process, bool whole);
+
+/* "NAME=VALUE" of the environment: is it of that name? Is it what `pk run` has told us? The value
+ * that the program's own getenv() finds, or NULL. */
+bool pki_attach_is_variable(const char *line, const char *name);
+bool pki_attach_is_told(const char *line);
+char *pki_attach_find_variable(const char *name);
 
 /* ---- steps.c ---- */
 

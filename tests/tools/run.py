@@ -4,6 +4,7 @@ perfkit; LISTEN is run_listen, OMP the source run_omp.c; FUNCTIONS and OWN are r
 
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -165,6 +166,55 @@ class Becomes(Run):
             self.assertEqual(self.report()["run"]["program"], "tools-run_program")
         missing = self.attached("sh", "-c", "exec /nowhere/at/all")
         self.assertEqual(missing.returncode, 127)
+
+    def same(self, *command, code, program=None, left=("0.report.json", "0.windows.jsonl")):
+        """As alone, and with a report of the last program that could be followed."""
+        alone, done = self.start(*command), self.attached(*command, options=["--quiet"])
+        said = re.sub("pk: run: .*nothing can be written there.*\n", "", done.stderr)
+        self.assertEqual((alone.returncode, alone.stdout, alone.stderr), (code, done.stdout, said))
+        self.assertEqual(done.returncode, code)
+        if left:
+            self.assertEqual(self.names(), list(left))
+        if program:
+            self.assertEqual(self.report()["run"]["program"], program)
+
+    def test_one_by_one(self):
+        for word in ("become", "become-env", "become-path"):
+            self.same(PROGRAM, word, code=3, program="tools-run_program")
+        self.same(PROGRAM, "become-many", code=3)
+
+    def test_what_cannot_be_executed(self):
+        """Who tries goes on, or reads it itself."""
+        shutil.copy(PROGRAM, self.path("no-loader"))
+        with open(PROGRAM, "rb") as file:
+            data = file.read()
+        for name, text in {"no-loader": data.replace(b"/ld-linux", b"/no-linux"), "foreign": data[:18] + b"\xad\xde" + data[20:],
+                           "cut": data[:40], "bad": b"#!/nowhere\n", "none": b"#! \n", "badly": b"#!./bad x\n",
+                           "loop": b"#!./loop\n", "long": b"#!/" + b"x" * 400, "headless": b"echo $BASH_VERSION\nexit 6\n",
+                           "by-headless": b"#!./headless\n", "empty": b""}.items():
+            with open(self.path(name), "wb") as file:
+                file.write(text)
+            os.chmod(self.path(name), 0o755)
+            tries = f"import os\ntry: os.execv('./{name}', ['{name}', 'a'])\nexcept OSError as e: print(e.errno)\nos._exit(5)"
+            self.same(sys.executable, "-c", tries, code=5)
+        for shell in "sh", "bash":
+            if shutil.which(shell):
+                self.same(shell, "-c", "exec ./headless", code=6, program=os.path.basename(os.path.realpath(shutil.which(shell))))
+        self.same("env", "./headless", code=6)
+        self.same("env", "./bad", code=127)
+
+    def test_a_path_without_slash(self):
+        shutil.copy(PROGRAM, self.path("hello"))
+        self.script("tells", "#!/bin/sh\necho $0\n")
+        for name in "hello", "tells":
+            self.same(sys.executable, "-c", f"import os; os.execv('{name}', ['{name}', 'a'])", code=0)
+
+    def test_out_of_reach(self):
+        if os.getuid() != 0 or not STATIC:
+            self.skipTest("not root, or no static program here")
+        os.mkdir(self.path("root"))
+        shutil.copy(STATIC, self.path("root", "p"))
+        self.same("chroot", "root", "/p", "a", "exit", code=3, left=None)  # nor is the folder there
 
     def test_children(self):
         line = f"{PROGRAM} a; {PROGRAM} exit; true"

@@ -56,6 +56,25 @@ static void spin(void)
             x = x + 1;
 }
 
+/* execl, execle, execlp and one exec with more arguments than perfkit copies. */
+static void become(char **self, const char *how)
+{
+    static char *many[6000];
+    char word[] = "exit";
+    for (int i = 0; i < 5999; i++)
+        many[i] = i ? word : *self;
+    many[5999] = NULL;
+    if (strcmp(how, "become") == 0)
+        execl(*self, *self, "a", "exit", (char *)NULL);
+    else if (strcmp(how, "become-env") == 0)
+        execle(*self, *self, "a", "exit", (char *)NULL, environ);
+    else if (strcmp(how, "become-path") == 0)
+        execlp(*self, *self, "a", "exit", (char *)NULL);
+    else
+        execv(*self, many);
+    exit(9);
+}
+
 int main(int argc, char **argv, char **given)
 {
     for (int i = 1; i < argc; i++) {
@@ -73,6 +92,8 @@ int main(int argc, char **argv, char **given)
             raise(SIGINT);
         else if (strcmp(argv[i], "own-stderr") == 0)
             file_for_stderr();
+        else if (strncmp(argv[i], "become", 6) == 0)
+            become(argv, argv[i]);
         else if (strcmp(argv[i], "spin") == 0)
             spin();
         else if (strcmp(argv[i], "fork") == 0 && fork() == 0)

@@ -34,16 +34,21 @@ static int try_path(const char *path)
     return 126;
 }
 
+int program_take(const char *path, program *p)
+{
+    memset(p, 0, sizeof *p);
+    if (snprintf(p->path, sizeof p->path, "%s", path) >= PATH_MAX)
+        return errno = ENAMETOOLONG, 127;
+    return try_path(p->path);
+}
+
 int program_find(const char *word, program *p)
 {
     const char *folders = getenv("PATH"), *end;
     int status = 127, seen_errno = ENOENT;
+    if (strchr(word, '/'))
+        return program_take(word, p);
     memset(p, 0, sizeof *p);
-    if (strchr(word, '/')) {
-        if (snprintf(p->path, sizeof p->path, "%s", word) >= PATH_MAX)
-            return errno = ENAMETOOLONG, 127;
-        return try_path(p->path);
-    }
     for (const char *at = folders ? folders : "/bin:/usr/bin"; *word; at = end + 1) {
         end = at + strcspn(at, ":");
         int n = snprintf(p->path, sizeof p->path, "%.*s%s%s", (int)(end - at), at,

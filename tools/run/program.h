@@ -31,5 +31,8 @@ typedef struct program {
  * status for it, with errno. */
 int program_find(const char *word, program *p);
 
+/* The same of a path, as execve takes it: without a slash it lies in the working folder. */
+int program_take(const char *path, program *p);
+
 /* All the rest, of p->path. preloaded: as LD_PRELOAD has it, or NULL. */
 void program_look(program *p, const char *preloaded);

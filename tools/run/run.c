@@ -394,7 +394,7 @@ int command_run(int argc, char **argv)
     const char *again = read_again(&w);
     const char *word = again ? again : w.program[0];
     char *name = strdup(w.program[0]);
-    status = program_find(word, &p);
+    status = again ? program_take(again, &p) : program_find(word, &p);
     if (status || !name)
         return cannot(word, status ? status : 126);
     program_look(&p, getenv("LD_PRELOAD"));

@@ -1,0 +1,338 @@
+/* lib/attach/become.c - the process becomes another program, or another one to the kernel:
+ * functions of the C library's in front of which libpk_attach stands
+ *
+ * They do what they do without it, but for the process of the session. Where that becomes another
+ * program (sh -c './solver', env, numactl), `pk run` is asked to look at that one, too; and where
+ * the kernel wants a process of one thread, or changes that thread alone, perfkit's are gone first.
+ * They need no malloc, no lock, and nothing that a constructor has made: children after vfork() and
+ * handlers of signals call them.
+ */
+#include "attach/attach.h"
+
+#include <pk/version.h>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- would the kernel execute it? ---- */
+
+/* Who tries to execute what cannot be executed goes on, so `pk` must not stand in its place. */
+typedef enum file_kind {
+    FILE_NONE,  /* execve fails */
+    FILE_TEXT,  /* execve fails with ENOEXEC; execvp, and shells themselves, have a shell read it */
+    FILE_OTHER, /* execve alone knows */
+    FILE_SCRIPT, /* as the file that its first line names */
+    FILE_RUNS,
+} file_kind;
+
+#define HEAD 256    /* what the kernel reads of a file to see what it is */
+#define SCRIPTS 5   /* so many in a row */
+#define AS_TEXT 128 /* shells look for a 0 in so many bytes */
+
+/* By system calls alone: the C library's functions may end a thread that is to be cancelled. */
+static int open_file(const char *path, int flags)
+{
+    return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
+}
+
+static void close_file(int fd)
+{
+    syscall(SYS_close, fd);
+}
+
+static bool read_at(int fd, void *to, size_t size, uint64_t offset)
+{
+    return syscall(SYS_pread64, fd, to, size, offset) == (long)size;
+}
+
+static bool may_execute(const char *path)
+{
+    struct stat s;
+    return path && strlen(path) < PATH_MAX && stat(path, &s) == 0 && S_ISREG(s.st_mode) &&
+           access(path, X_OK) == 0;
+}
+
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden"))); /* the linker's */
+
+static bool is_native(const ElfW(Ehdr) * head)
+{
+    return memcmp(head->e_ident, __ehdr_start.e_ident, EI_VERSION) == 0 &&
+           head->e_machine == __ehdr_start.e_machine &&
+           (head->e_type == ET_EXEC || head->e_type == ET_DYN) &&
+           head->e_phentsize == sizeof(ElfW(Phdr)) && head->e_phnum > 0;
+}
+
+static bool is_loader(const char *path)
+{
+    ElfW(Ehdr) head;
+    int fd = may_execute(path) ? open_file(path, 0) : -1;
+    bool is = fd >= 0 && read_at(fd, &head, sizeof head, 0) && is_native(&head);
+    if (fd >= 0)
+        close_file(fd);
+    return is;
+}
+
+/* Its loader is another file that has to be there. */
+static file_kind kind_of_elf(int fd, const ElfW(Ehdr) * head)
+{
+    ElfW(Phdr) part;
+    char loader[HEAD];
+    if (!is_native(head))
+        return FILE_OTHER;
+    for (unsigned n = 0; n < head->e_phnum; n++) {
+        if (!read_at(fd, &part, sizeof part, head->e_phoff + n * sizeof part))
+            return FILE_OTHER;
+        if (part.p_type != PT_INTERP)
+            continue;
+        if (part.p_filesz < 2 || part.p_filesz > sizeof loader ||
+            !read_at(fd, loader, part.p_filesz, part.p_offset) || loader[part.p_filesz - 1])
+            return FILE_OTHER;
+        return is_loader(loader) ? FILE_RUNS : FILE_NONE;
+    }
+    return FILE_RUNS;
+}
+
+/* What stands behind "#!", as the kernel reads it. */
+static file_kind kind_of_script(const char *head, size_t size, char program[HEAD])
+{
+    const char *line = memchr(head, '\n', size);
+    size_t from = 2, end = line ? (size_t)(line - head) : size, to;
+    while (from < end && (head[from] == ' ' || head[from] == '\t'))
+        from++;
+    for (to = from; to < end && head[to] && head[to] != ' ' && head[to] != '\t';)
+        to++;
+    if (to == from || to >= HEAD - 1)
+        return FILE_TEXT;
+    memcpy(program, head + from, to - from);
+    program[to - from] = '\0';
+    return FILE_SCRIPT;
+}
+
+static file_kind kind_of(int fd, char program[HEAD])
+{
+    char head[HEAD];
+    ElfW(Ehdr) elf;
+    long size = syscall(SYS_pread64, fd, head, sizeof head, (off_t)0);
+    if (size < 0)
+        return FILE_OTHER;
+    if (size >= 2 && memcmp(head, "#!", 2) == 0)
+        return kind_of_script(head, (size_t)size, program);
+    if (size >= (long)sizeof elf && memcmp(head, ELFMAG, SELFMAG) == 0) {
+        memcpy(&elf, head, sizeof elf);
+        return kind_of_elf(fd, &elf);
+    }
+    return memchr(head, 0, (size_t)(size < AS_TEXT ? size : AS_TEXT)) ? FILE_OTHER : FILE_TEXT;
+}
+
+static file_kind look_at(const char *path)
+{
+    char program[HEAD];
+    for (int scripts = 0; scripts <= SCRIPTS; scripts++) {
+        if (!may_execute(path))
+            return FILE_NONE;
+        int fd = open_file(path, 0);
+        if (fd < 0)
+            return errno == EACCES ? FILE_RUNS : FILE_OTHER; /* sudo, where it may not be read */
+        file_kind kind = kind_of(fd, program);
+        close_file(fd);
+        if (kind != FILE_SCRIPT)
+            return kind;
+        path = program;
+    }
+    return FILE_NONE;
+}
+
+/* ---- another program in its place ---- */
+
+#define MOST 4096 /* variables and arguments: they are copied on the stack */
+
+static int (*real_execvpe)(const char *, char *const[], char *const[]);
+
+__attribute__((constructor)) static void find_real(void)
+{
+    void *found = real_execvpe ? NULL : dlsym(RTLD_NEXT, "execvpe");
+    if (found)
+        memcpy(&real_execvpe, &found, sizeof found);
+}
+
+static size_t count(char *const list[])
+{
+    size_t n = 0;
+    while (list && list[n])
+        n++;
+    return n;
+}
+
+static bool is_followed(void)
+{
+    return pki_attach.command && (pki_attach.children || pki_attach_is_here());
+}
+
+static bool fit(char *const arguments[], char *const environment[])
+{
+    return arguments && arguments[0] && count(arguments) < MOST && count(environment) < MOST;
+}
+
+static bool is_ours(const char *line)
+{
+    return pki_attach_is_told(line) ||
+           (pki_attach.children && pki_attach_is_variable(line, "LD_PRELOAD"));
+}
+
+/* The variables of the new program: its own, so many, and what `pk run` is to be told again. */
+static size_t gather(char **with, char *const environment[], char *again)
+{
+    size_t n = 0;
+    for (; environment && *environment; environment++)
+        if (!is_ours(*environment))
+            with[n++] = *environment;
+    if (pki_attach.children && pki_attach.preload_line)
+        with[n++] = pki_attach.preload_line;
+    size_t own = n;
+#define PUT(name, member)                                                                          \
+    if (pki_attach.member)                                                                         \
+        with[n++] = (char *)(uintptr_t)(pki_attach.member - sizeof name);
+    PKI_ATTACH_VARIABLES(PUT)
+#undef PUT
+    with[n++] = again;
+    with[n] = NULL;
+    return own;
+}
+
+/* pk run -- ARGUMENTS, with what the first one was asked for; and where `pk` is out of reach,
+ * behind a chroot or for another user, the program as it is. */
+static int follow(const char *path, char *const arguments[], char *const environment[])
+{
+    static char run[] = "run", end[] = "--";
+    size_t words = count(arguments);
+    char *to[words + 4], *with[count(environment) + 32], again[PATH_MAX + 16];
+    snprintf(again, sizeof again, "PK_RUN_AGAIN=%s", path);
+    size_t own = gather(with, environment, again);
+    to[0] = (char *)(uintptr_t)pki_attach.command;
+    to[1] = run;
+    to[2] = end;
+    memcpy(to + 3, arguments, (words + 1) * sizeof *to);
+    pki_attach_end(false, false);
+    syscall(SYS_execve, pki_attach.command, to, with);
+    with[own] = NULL;
+    return (int)syscall(SYS_execve, path, arguments, with);
+}
+
+PK_API int execve(const char *path, char *const arguments[], char *const environment[])
+{
+    if (is_followed() && look_at(path) == FILE_RUNS) {
+        if (fit(arguments, environment))
+            return follow(path, arguments, environment);
+        pki_attach_end(false, false);
+    }
+    return (int)syscall(SYS_execve, path, arguments, environment);
+}
+
+PK_API int execv(const char *path, char *const arguments[])
+{
+    return execve(path, arguments, environ);
+}
+
+/* Of a file in PATH as execvp takes it: the first one that can be executed, or that a shell reads.
+ * Where another one is in its way, the C library is left to search itself. */
+static bool search(const char *name, char path[PATH_MAX])
+{
+    const char *folders = pki_attach_find_variable("PATH"), *end;
+    bool is_path = strchr(name, '/') != NULL;
+    for (const char *at = folders && !is_path ? folders : "/bin:/usr/bin"; *name; at = end + 1) {
+        end = at + strcspn(at, ":");
+        int n = is_path ? snprintf(path, PATH_MAX, "%s", name)
+                        : snprintf(path, PATH_MAX, "%.*s%s%s", (int)(end - at), at,
+                                   end > at ? "/" : "./", name);
+        file_kind kind = n < PATH_MAX ? look_at(path) : FILE_NONE;
+        if (kind != FILE_NONE)
+            return kind != FILE_OTHER;
+        if (!*end || is_path)
+            break;
+    }
+    return false;
+}
+
+PK_API int execvpe(const char *name, char *const arguments[], char *const environment[])
+{
+    char path[PATH_MAX];
+    if (is_followed() && search(name, path)) {
+        if (fit(arguments, environment))
+            follow(path, arguments, environment);
+        else
+            pki_attach_end(false, false);
+    }
+    find_real();
+    if (!real_execvpe)
+        return errno = ENOSYS, -1;
+    return real_execvpe(name, arguments, environment);
+}
+
+PK_API int execvp(const char *name, char *const arguments[])
+{
+    return execvpe(name, arguments, environ);
+}
+
+/* ---- the same, with the arguments one by one ---- */
+
+static size_t count_all(const char *first, va_list list)
+{
+    va_list more;
+    size_t n = 0;
+    va_copy(more, list);
+    for (const char *each = first; each; each = va_arg(more, const char *))
+        n++;
+    va_end(more);
+    return n;
+}
+
+static void take(char **to, const char *first, va_list *list)
+{
+    *to = (char *)(uintptr_t)first;
+    while (*to)
+        *++to = va_arg(*list, char *);
+}
+
+PK_API int execl(const char *path, const char *first, ...)
+{
+    va_list list;
+    va_start(list, first);
+    char *arguments[count_all(first, list) + 1];
+    take(arguments, first, &list);
+    va_end(list);
+    return execve(path, arguments, environ);
+}
+
+PK_API int execlp(const char *name, const char *first, ...)
+{
+    va_list list;
+    va_start(list, first);
+    char *arguments[count_all(first, list) + 1];
+    take(arguments, first, &list);
+    va_end(list);
+    return execvpe(name, arguments, environ);
+}
+
+PK_API int execle(const char *path, const char *first, ...)
+{
+    va_list list;
+    va_start(list, first);
+    char *arguments[count_all(first, list) + 1];
+    take(arguments, first, &list);
+    char *const *environment = va_arg(list, char *const *);
+    va_end(list);
+    return execve(path, arguments, environment);
+}
