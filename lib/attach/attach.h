@@ -2,7 +2,7 @@
  * perfkit: what its files share.
  *
  *     attach.c   the session: begun as the library is loaded, ended at exit
- *     become.c   the process becomes another program
+ *     become.c   the process becomes another program, or enters namespaces
  *     steps.c    steps by the user's word, or...
  *     functions.c  functions of the program: their names; calls of those that have hooks
  *     itt.c      whom it listens to, each by its published interface; NVTX is libpk's

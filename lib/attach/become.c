@@ -17,12 +17,15 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -335,4 +338,97 @@ PK_API int execle(const char *path, const char *first, ...)
     char *const *environment = va_arg(list, char *const *);
     va_end(list);
     return execve(path, arguments, environment);
+}
+
+/* ---- where the kernel wants a process of one thread, or changes one alone ---- */
+
+#define PATIENCE 1000 /* ms: a thread that has ended is the kernel's for a moment more */
+
+static bool is_named_by_us(const char *thread)
+{
+    char path[64], name[3];
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", thread);
+    int fd = *thread != '.' ? open_file(path, 0) : -1;
+    bool is = fd >= 0 && read_at(fd, name, sizeof name, 0) && memcmp(name, "pk-", 3) == 0;
+    if (fd >= 0)
+        close_file(fd);
+    return is;
+}
+
+/* One entry of a folder, as the kernel has it. */
+typedef struct entry {
+    uint64_t inode, next;
+    uint16_t size;
+    uint8_t type;
+    char name[];
+} entry;
+
+/* All of them are named so; the calling one, which may be called like that, is none. */
+static bool has_thread_of_ours(void)
+{
+    _Alignas(entry) char list[1024];
+    char self[24];
+    bool has = false;
+    int fd = open_file("/proc/self/task", O_DIRECTORY);
+    long n = 0;
+    snprintf(self, sizeof self, "%ld", syscall(SYS_gettid));
+    while (fd >= 0 && !has && (n = syscall(SYS_getdents64, fd, list, sizeof list)) > 0) {
+        const entry *e;
+        for (long at = 0; at < n && !has; at += e->size) {
+            e = (const entry *)(const void *)(list + at);
+            has = strcmp(e->name, self) != 0 && is_named_by_us(e->name);
+        }
+    }
+    if (fd >= 0)
+        close_file(fd);
+    return has;
+}
+
+static void end_threads(void)
+{
+    int saved = errno;
+    if (!pki_attach_is_here())
+        return;
+    pki_attach_end(false, false);
+    for (int waited = 0; waited < PATIENCE && has_thread_of_ours(); waited++)
+        syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = 1000000}, NULL);
+    errno = saved;
+}
+
+PK_API int unshare(int flags)
+{
+    if (flags & (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM))
+        end_threads();
+    return (int)syscall(SYS_unshare, flags);
+}
+
+PK_API int setns(int fd, int type)
+{
+    const int others = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWPID | CLONE_NEWCGROUP;
+    if (!type || (type & ~others))
+        end_threads();
+    return (int)syscall(SYS_setns, fd, type);
+}
+
+/* Capabilities are a thread's own. Who sets them becomes another user next, by functions that have
+ * each thread do the same, and end the process where one of them may not. */
+PK_API int capset(void *head, const void *data);
+
+int capset(void *head, const void *data)
+{
+    end_threads();
+    return (int)syscall(SYS_capset, head, data);
+}
+
+PK_API int prctl(int option, ...)
+{
+    va_list list;
+    unsigned long more[4];
+    va_start(list, option);
+    for (int i = 0; i < 4; i++)
+        more[i] = va_arg(list, unsigned long);
+    va_end(list);
+    if (option == PR_SET_KEEPCAPS || option == PR_SET_SECUREBITS)
+        end_threads();
+    return (int)syscall(SYS_prctl, option, more[0], more[1], more[2], more[3]);
 }

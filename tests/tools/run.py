@@ -216,6 +216,13 @@ class Becomes(Run):
         shutil.copy(STATIC, self.path("root", "p"))
         self.same("chroot", "root", "/p", "a", "exit", code=3, left=None)  # nor is the folder there
 
+    def test_another_user(self):
+        """Whom the kernel lets only a process of one thread become, or each thread alone."""
+        for command in (["unshare", "-U", "true"], ["unshare", "-r", "id", "-u"], ["nsenter", "-m/proc/self/ns/mnt", "true"],
+                        ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "sh", "-c", "id -u"]):
+            if shutil.which(command[0]) and self.start(*command).returncode == 0:
+                self.same(*command, code=0)
+
     def test_children(self):
         line = f"{PROGRAM} a; {PROGRAM} exit; true"
         self.assertEqual(self.attached("sh", "-c", line).stdout, "[a]\n")
