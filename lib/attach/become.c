@@ -118,7 +118,7 @@ static file_kind kind_of_script(const char *head, size_t size, char program[HEAD
     for (to = from; to < end && head[to] && head[to] != ' ' && head[to] != '\t';)
         to++;
     if (to == from || to >= HEAD - 1)
-        return FILE_TEXT;
+        return FILE_OTHER;
     memcpy(program, head + from, to - from);
     program[to - from] = '\0';
     return FILE_SCRIPT;

@@ -202,6 +202,8 @@ class Becomes(Run):
                 self.same(shell, "-c", "exec ./headless", code=6, program=os.path.basename(os.path.realpath(shutil.which(shell))))
         self.same("env", "./headless", code=6)
         self.same("env", "./bad", code=127)
+        for name in "none", "long":  # a shell's, where the kernel takes neither
+            self.same("env", f"./{name}", code=0, left=None)
 
     def test_a_path_without_slash(self):
         shutil.copy(PROGRAM, self.path("hello"))
