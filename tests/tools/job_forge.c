@@ -257,6 +257,9 @@ static cell *processors(const forge *f, uint64_t *state)
         }
         for (size_t r = 0; r < f->ranks; r++)
             sit(f, state, second[r], shared ? f->uneven : 0, &cells[r * f->steps + step]);
+        for (size_t r = 0; f->pairs && r < f->ranks; r++)
+            cells[r * f->steps + step] =
+                (cell){shared && r / 2 % 2 ? f->uneven : 0, (uint32_t)(r / 2), 1000};
         for (size_t r = 0; f->pinned && r < f->ranks; r++)
             cells[r * f->steps + step] = (cell){r ? 0 : f->uneven, (uint32_t)r, 1000};
     }

@@ -70,6 +70,8 @@ typedef struct forge {
     bool seated;                   /* all the time, and none changes places */
     bool told;                     /* the files tell where ranks sit: in one step of five a rank is
                                       on both processors, and in one of fifty it is told wrongly */
+    bool pairs;                    /* two ranks on each of as many processors as it takes, told
+                                      exactly; each second processor is the one that takes longer */
     bool pinned;                   /* a processor for each rank, told; `uneven` is of rank 0's */
     bool quiet;                    /* without any noise: figures can be told by hand */
     enum forge_when when;          /* culprits are slow */

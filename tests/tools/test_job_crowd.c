@@ -120,8 +120,51 @@ static void two_late_ranks_do_not_hide_each_other(void **state)
     assert_int_equal(s.rightly, s.accused);
 }
 
-/* Two on each processor, and noise that lasts: what is one's own is not told in a single step. */
+/* How many of 50 are found; nobody else is accused, then and where all are healthy. */
+static size_t found_of_fifty(forge f)
+{
+    f.culprits = 0;
+    assert_int_equal(score_jobs(&f, 50).with_false, 0);
+    f.culprits = 1;
+    job_score s = score_jobs(&f, 50);
+    print_message("%zu ranks%s, by %g: %zu of %zu found, %zu accused\n", f.ranks,
+                  f.seated ? " that sit on such processors" : "", f.slow, s.found, s.culprits,
+                  s.accused);
+    assert_int_equal(s.rightly, s.accused);
+    return s.found;
+}
+
+/* Two on each processor. Where every second one takes 20 % longer all the time, who is late on one
+ * of the others takes no longer than most do. */
 static void who_is_late_beside_one_other_is_found(void **state)
+{
+    (void)state;
+    forge f = {.seed = 900,
+               .steps = 100,
+               .crowd = FORGE_CROWD_TOLD,
+               .stage = FORGE_BACKWARD,
+               .told = true,
+               .pairs = true,
+               .uneven = 0.2,
+               .slow = 0.1};
+    for (f.ranks = 4; f.ranks <= 16; f.ranks *= 2) {
+        f.seated = false;
+        assert_true(found_of_fifty(f) >= 45);
+        f.seated = true;
+        assert_true(found_of_fifty(f) >= 24);
+    }
+    f.ranks = 4;
+    f.slow = 0.05;
+    assert_true(found_of_fifty(f) >= 18);
+    f.slow = 0.1;
+    f.when = FORGE_FOR_GOOD;
+    assert_true(found_of_fifty(f) >= 20);
+    f.seated = false;
+    assert_true(found_of_fifty(f) >= 25);
+}
+
+/* In a single step two differ by more than one is late; some of the healthy do in all of a run. */
+static void noise_that_lasts_hides_few_of_them(void **state)
 {
     (void)state;
     forge f = crowded;
@@ -129,16 +172,13 @@ static void who_is_late_beside_one_other_is_found(void **state)
     f.told = true;
     f.uneven = 0.2;
     f.noise = FORGE_LASTING;
+    assert_true(score_jobs(&f, 50).with_false <= 1);
     f.slow = 0.1;
     f.culprits = 1;
     job_score s = score_jobs(&f, 50);
     print_message("%zu of %zu found, %zu accused\n", s.found, s.culprits, s.accused);
-    assert_true(s.found >= 42);
+    assert_true(s.found >= 40);
     assert_int_equal(s.rightly, s.accused);
-    f.culprits = 0;
-    assert_int_equal(score_jobs(&f, 100).with_false, 0);
-    f.seated = true;
-    assert_int_equal(score_jobs(&f, 100).with_false, 0);
 }
 
 static size_t count_verdicts(const forge *f, const char *name)
@@ -354,6 +394,7 @@ static const struct CMUnitTest job_crowd_tests[] = {
     cmocka_unit_test(seats_tell_a_late_rank_from_a_slow_processor),
     cmocka_unit_test(two_late_ranks_do_not_hide_each_other),
     cmocka_unit_test(who_is_late_beside_one_other_is_found),
+    cmocka_unit_test(noise_that_lasts_hides_few_of_them),
     cmocka_unit_test(a_slow_processor_is_said),
     cmocka_unit_test(with_a_processor_each_both_are_said),
     cmocka_unit_test(what_costs_next_to_nothing_is_no_verdict),

@@ -353,11 +353,14 @@ pki_job_crowd *pki_job_find_crowds(const pki_job *j, size_t *count)
 #define SLOW_BLOCKS 8
 
 #define TURNS 5
-#define PURE 0.75     /* of a block on one processor: says something of that */
-#define ALONE 0.9     /* of a rank's blocks, and of each */
-#define BY_NOISE 0.15 /* at most do two on a processor differ by that, in a block */
-#define FEW 3         /* ranks on a processor: one of them may be what is slow */
-#define MANY 64       /* ranks on a processor: one of them makes no difference any more */
+#define PURE 0.75 /* of a block on one processor: says something of that */
+#define ALONE 0.9 /* of a rank's blocks, and of each */
+#define FEW 3     /* ranks on a processor: one of them may be what is slow */
+#define MANY 64   /* ranks on a processor: one of them makes no difference any more */
+
+#define PAIR_BLOCKS 7    /* around one, over which two on a processor are compared */
+#define PAIR_UNLIKE 0.03 /* differ by so much there, and by so many deviations of one block: */
+#define PAIR_NOISE 1.4   /* about three of the median over them */
 
 /* A rank on the processor on which it was most. */
 typedef struct sitter {
@@ -369,6 +372,7 @@ typedef struct sitter {
 /* A processor with the ranks that were there. */
 typedef struct bench {
     size_t begin, count, pure;
+    bool unlike; /* two, of which one takes longer by itself around this block */
     double slow; /* NAN: nobody says */
 } bench;
 
@@ -386,6 +390,9 @@ typedef struct search {
     double *own;    /* by rank: w */
     double *effect; /* by cell: the processors'; NAN: not known */
     size_t *alone;  /* by rank: blocks in which it was, on the processor in `out` */
+    double *apart;  /* by cell: how much more it takes than its mate; NAN: it has none... */
+    uint32_t *mate; /* ...or is the second of the two */
+    bool *unlike;   /* by cell with a mate */
     sitter *sitters;
     bench *benches;
     pki_weighted *said;
@@ -437,16 +444,15 @@ static size_t find_benches(search *f, size_t n)
     return count;
 }
 
-/* As far as all of them say so: of few ranks there one may take longer by itself. */
+/* Of few ranks there one may take longer by itself: what all of them say, as far as all do. */
 static double agreed(double least, double most)
 {
     return PKI_MAX(least, 0) + PKI_MIN(most, 0);
 }
 
-/* Two may differ by noise, or because one takes longer by itself for a part of the run. */
-static double middle_of_two(const pki_weighted *a, const pki_weighted *b)
+static double said_by_two(const pki_weighted *a, const pki_weighted *b, bool unlike)
 {
-    if (fabs(a->value - b->value) > BY_NOISE)
+    if (unlike)
         return agreed(PKI_MIN(a->value, b->value), PKI_MAX(a->value, b->value));
     return (a->weight * a->value + b->weight * b->value) / (a->weight + b->weight);
 }
@@ -463,7 +469,7 @@ static double slowness(search *f, const bench *b, size_t but, double elsewhere)
             f->said[count++] = (pki_weighted){
                 .value = (s->value - (1 - s->share) * elsewhere) / s->share, .weight = s->weight};
     }
-    return count == 2 ? middle_of_two(&f->said[0], &f->said[1])
+    return count == 2 ? said_by_two(&f->said[0], &f->said[1], b->count == FEW || b->unlike)
                       : pki_select_weighted_median(f->said, count);
 }
 
@@ -541,6 +547,64 @@ static void look_at_block(search *f, size_t block, size_t count, total all)
     }
 }
 
+/* ---- two on a processor: which blocks one of them takes longer in by itself ---- */
+
+static void note_pairs(search *f, size_t block, const size_t *ranks, size_t count)
+{
+    size_t benches = find_benches(f, find_sitters(f, block, ranks, count));
+    for (size_t i = 0; i < count; i++)
+        f->apart[pki_job_cell(f->of, block, ranks[i])] = NAN;
+    for (size_t k = 0; k < benches; k++) {
+        const sitter *two = &f->sitters[f->benches[k].begin];
+        if (f->benches[k].count != 2)
+            continue;
+        size_t cell = pki_job_cell(f->of, block, two[0].rank);
+        f->apart[cell] = two[0].value - two[1].value;
+        f->mate[cell] = (uint32_t)two[1].rank;
+    }
+}
+
+/* The median of what they differ by in the blocks around one, as far as they sat together. */
+static double apart_around(const search *f, size_t block, size_t rank)
+{
+    double near[PAIR_BLOCKS];
+    size_t count = 0, begin = block - PKI_MIN(block, PAIR_BLOCKS / 2);
+    uint32_t mate = f->mate[pki_job_cell(f->of, block, rank)];
+    for (size_t i = 0; i < PAIR_BLOCKS && begin + i < f->loop->block_count; i++) {
+        size_t cell = pki_job_cell(f->of, begin + i, rank);
+        if (!isnan(f->apart[cell]) && f->mate[cell] == mate)
+            near[count++] = f->apart[cell];
+    }
+    return pki_samples_select_median(near, count);
+}
+
+static void find_unlike(search *f, size_t rank)
+{
+    double *around = f->effect; /* which has none yet */
+    size_t count = 0;
+    for (size_t b = 0; b < f->loop->block_count; b++) {
+        size_t cell = pki_job_cell(f->of, b, rank);
+        if (isnan(f->apart[cell]))
+            continue;
+        around[cell] = apart_around(f, b, rank);
+        f->room[count++] = fabs(f->apart[cell] - around[cell]);
+    }
+    double noise = count ? 1.4826 * pki_samples_select_median(f->room, count) : 0;
+    for (size_t b = 0; b < f->loop->block_count; b++) {
+        size_t cell = pki_job_cell(f->of, b, rank);
+        f->unlike[cell] =
+            !isnan(f->apart[cell]) && fabs(around[cell]) > PKI_MAX(PAIR_UNLIKE, PAIR_NOISE * noise);
+    }
+}
+
+static void find_pairs(search *f, const size_t *ranks, size_t count)
+{
+    for (size_t b = 0; b < f->loop->block_count; b++)
+        note_pairs(f, b, ranks, count);
+    for (size_t i = 0; i < count; i++)
+        find_unlike(f, ranks[i]);
+}
+
 /* ---- where a rank that stays and its processor begin ---- */
 
 static double agreed_of_stays(const sitter *sitters, size_t count)
@@ -553,27 +617,43 @@ static double agreed_of_stays(const sitter *sitters, size_t count)
     return agreed(least, most);
 }
 
+/* Where it was in more than half of the blocks (Boyer and Moore's vote); PKI_SEAT_UNKNOWN: nowhere.
+ */
+static uint32_t where_it_stays(const search *f, size_t rank)
+{
+    uint32_t at = PKI_SEAT_UNKNOWN;
+    size_t lead = 0, all = 0, there = 0;
+    for (size_t b = 0; b < f->loop->block_count; b++) {
+        pki_seat seat = f->loop->seats[pki_job_cell(f->of, b, rank)];
+        if (seat && lead == 0)
+            at = pki_seat_processor(seat);
+        if (seat)
+            lead += pki_seat_processor(seat) == at ? 1 : (size_t)-1;
+    }
+    for (size_t b = 0; b < f->loop->block_count; b++) {
+        pki_seat seat = f->loop->seats[pki_job_cell(f->of, b, rank)];
+        all += seat != 0;
+        there += seat && pki_seat_processor(seat) == at;
+    }
+    return 2 * there > all ? at : PKI_SEAT_UNKNOWN;
+}
+
 /* What is the rank's and its processor's in all blocks together, beside the host's ranks: a sitter
  * where it stays. False: it does not. centre: by block. */
 static bool find_stay(search *f, size_t rank, const double *centre, sitter *to)
 {
-    size_t count = 0, all = 0, there = 0;
-    uint32_t processor = PKI_SEAT_UNKNOWN;
+    size_t count = 0;
+    uint32_t at = where_it_stays(f, rank);
     for (size_t b = 0; b < f->loop->block_count; b++) {
         size_t cell = pki_job_cell(f->of, b, rank);
         pki_seat seat = f->loop->seats[cell];
-        if (!seat || isnan(f->values[cell]))
-            continue;
-        if (!all++)
-            processor = pki_seat_processor(seat);
-        if (pki_seat_processor(seat) == processor && pki_seat_share(seat) >= PURE * PKI_SEAT_ALL)
-            there++;
-        f->room[count++] = f->values[cell] - f->own[rank] - centre[b];
+        if (seat && pki_seat_processor(seat) == at && !isnan(f->values[cell]))
+            f->room[count++] = f->values[cell] - f->own[rank] - centre[b];
     }
-    if (!count || (double)there < ALONE * (double)all)
+    if (!count)
         return false;
-    *to = (sitter){
-        .processor = processor, .value = pki_samples_select_median(f->room, count), .rank = rank};
+    *to =
+        (sitter){.processor = at, .value = pki_samples_select_median(f->room, count), .rank = rank};
     return true;
 }
 
@@ -617,9 +697,13 @@ static bool enter(search *f, const size_t *ranks, size_t count, bool last)
 {
     bool shared = false;
     f->look_count = 0;
+    find_pairs(f, ranks, count);
     for (size_t b = 0; b < f->loop->block_count; b++) {
         size_t sitters = find_sitters(f, b, ranks, count), benches = find_benches(f, sitters);
         shared |= benches < sitters;
+        for (size_t k = 0; k < benches; k++)
+            f->benches[k].unlike =
+                f->unlike[pki_job_cell(f->of, b, f->sitters[f->benches[k].begin].rank)];
         total all = find_slowness(f, benches);
         set_effects(f, b, benches, all, last);
         if (last)
@@ -850,11 +934,15 @@ static bool begin_search(search *f)
     f->own = pki_array_zeroed(ranks, sizeof *f->own);
     f->effect = pki_array_zeroed(ranks * blocks, sizeof *f->effect);
     f->alone = pki_array_zeroed(ranks, sizeof *f->alone);
+    f->apart = pki_array_zeroed(ranks * blocks, sizeof *f->apart);
+    f->mate = pki_array_zeroed(ranks * blocks, sizeof *f->mate);
+    f->unlike = pki_array_zeroed(ranks * blocks, sizeof *f->unlike);
     f->sitters = pki_array_zeroed(ranks, sizeof *f->sitters);
     f->benches = pki_array_zeroed(ranks, sizeof *f->benches);
     f->said = pki_array_zeroed(ranks, sizeof *f->said);
     f->room = pki_array_zeroed(PKI_MAX(ranks, blocks), sizeof *f->room);
-    return f->own && f->effect && f->alone && f->sitters && f->benches && f->said && f->room;
+    return f->own && f->effect && f->alone && f->apart && f->mate && f->unlike && f->sitters &&
+           f->benches && f->said && f->room;
 }
 
 static void end_search(search *f)
@@ -862,6 +950,9 @@ static void end_search(search *f)
     free(f->own);
     free(f->effect);
     free(f->alone);
+    free(f->apart);
+    free(f->mate);
+    free(f->unlike);
     free(f->sitters);
     free(f->benches);
     free(f->said);

@@ -190,14 +190,16 @@ typedef struct pki_job_worth {
  * rank that is alone in being late stands out, and half of them do not. Who takes twice as long or
  * more stands out in any case: a processor that is shared by two halves at most.
  *
- * Where what is the processors' is known and off:
- * - A third may stand out: the latest do, too, if the last of them is an outlier among the rest,
- *   since late ranks hide each other (Rosner: Percentage points for a generalized ESD many-outlier
- *   procedure, Technometrics 25, 1983).
- * - Three ranks say little of how much such ranks differ. So s counts beside what they differ by
- *   elsewhere, STANDS_SPREAD (0.9 % in 45 healthy runs of LAMMPS and LULESH, 2 to 3 % beside a rank
- *   that is late), as if STANDS_RANKS more had been seen (Smyth: Linear models and empirical Bayes
- *   methods, Statistical Applications in Genetics and Molecular Biology 3, 2004). */
+ * Where what is the processors' is known and off (STANDS_DETERMINED is the level, at least):
+ * - Of six ranks and more a third may stand out: the latest do, too, if the last of them is an
+ *   outlier among the rest, since late ranks hide each other (Rosner: Percentage points for a
+ *   generalized ESD many-outlier procedure, Technometrics 25, 1983). The level is divided by how
+ *   many may be hidden, and by two where there are fewer ranks.
+ * - Three ranks say little of how much such ranks differ. So s is pooled with STANDS_SPREAD, which
+ *   counts as STANDS_RANKS more ranks, also among the degrees of freedom (Smyth: Linear models and
+ *   empirical Bayes methods, Statistical Applications in Genetics and Molecular Biology 3, 2004).
+ *   It was 0.9 % in 45 healthy runs of LAMMPS and LULESH, 2 to 3 % beside a rank that is late. Of
+ *   four ranks that are alike otherwise it takes 4.4 % to stand out, of eight 2.8. */
 
 /* ---- hosts whose ranks want more processors than there are ---- */
 
@@ -232,17 +234,18 @@ pki_job_crowd *pki_job_find_crowds(const pki_job *j, size_t *count);
  *
  * s is the median over the ranks that were there, weighted by how much more of the block they were
  * there than elsewhere, w the median over the blocks, by turns: so what all ranks on a processor
- * have in common is the processor's. Of two it is the mean, or where they differ by more than
- * BY_NOISE no more than both say. Taken off a rank is what the *others* there say (up to three: all
- * of them), less the mean of that over the host's ranks; a block in which nobody else was there
- * says nothing of it, and is left out. A rank that has been alone like that in half of its blocks
- * or more keeps all its values: it and its processor are not told apart.
+ * have in common is the processor's. What is taken off a rank is what the *others* there say (where
+ * there are up to three: all of them), less the mean of that over the host's ranks; a block in
+ * which nobody else was there says nothing of it, and is left out. A rank that has been alone like
+ * that in half of its blocks or more keeps all its values: it and its processor are not told apart.
  *
- * The turns begin with the same w for all ranks of a role. But up to three ranks that stay on their
- * processor leave open what is theirs and what is its in all blocks: one of them may take longer by
- * itself. So of what each takes beyond the host's median, over all blocks, the processor's is no
- * more than all of them say, and w begins with the rest. In a single block, where noise is several
- * times as large, that would halve what is the rank's.
+ * Of few ranks on a processor one may take longer by itself, so s is no more than all of them say.
+ * But in a single block noise may be larger than what one is late by, and that would halve it:
+ * - Of two it holds in blocks around which they differ by more than noise, PAIR_UNLIKE or more;
+ *   elsewhere s is the mean of both.
+ * - The turns begin with the same w for all ranks of a role, but for up to three ranks that are on
+ *   one processor in most blocks: of what each takes there beyond the host's median, in the middle
+ *   of all these blocks, w begins with what is more than all of them say. No turn changes that.
  *
  * A slow processor is a finding of its own: of the blocks in which it and the host's others had two
  * ranks and more each, the stretch with the most of s - (mean of s of the others) - 10 %, if that
