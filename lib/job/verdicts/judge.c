@@ -369,10 +369,13 @@ typedef struct sitter {
     size_t rank;
 } sitter;
 
+/* Around a block, what is their own in all blocks taken off, or not: then it is not so there. */
+typedef enum pair { ALIKE, ALIKE_AS_THEY_ARE, UNLIKE } pair;
+
 /* A processor with the ranks that were there. */
 typedef struct bench {
     size_t begin, count, pure;
-    bool unlike; /* two, of which one takes longer by itself around this block */
+    pair pair;   /* of two */
     double slow; /* NAN: nobody says */
 } bench;
 
@@ -388,11 +391,12 @@ typedef struct search {
     const pki_job_loop *loop;
     double *values, *low;
     double *own;    /* by rank: w */
+    double *usual;  /* by rank: of its role */
     double *effect; /* by cell: the processors'; NAN: not known */
     size_t *alone;  /* by rank: blocks in which it was, on the processor in `out` */
     double *apart;  /* by cell: how much more it takes than its mate; NAN: it has none... */
     uint32_t *mate; /* ...or is the second of the two */
-    bool *unlike;   /* by cell with a mate */
+    pair *pair;     /* by cell with a mate */
     sitter *sitters;
     bench *benches;
     pki_weighted *said;
@@ -465,11 +469,13 @@ static double slowness(search *f, const bench *b, size_t but, double elsewhere)
     size_t count = 0;
     for (size_t i = 0; i < b->count; i++) {
         const sitter *s = &all[i];
+        double own = b->pair == ALIKE_AS_THEY_ARE ? f->own[s->rank] - f->usual[s->rank] : 0;
         if (i != but && s->weight > 0)
-            f->said[count++] = (pki_weighted){
-                .value = (s->value - (1 - s->share) * elsewhere) / s->share, .weight = s->weight};
+            f->said[count++] =
+                (pki_weighted){.value = (s->value + own - (1 - s->share) * elsewhere) / s->share,
+                               .weight = s->weight};
     }
-    return count == 2 ? said_by_two(&f->said[0], &f->said[1], b->count == FEW || b->unlike)
+    return count == 2 ? said_by_two(&f->said[0], &f->said[1], b->count == FEW || b->pair == UNLIKE)
                       : pki_select_weighted_median(f->said, count);
 }
 
@@ -578,7 +584,7 @@ static double apart_around(const search *f, size_t block, size_t rank)
     return pki_samples_select_median(near, count);
 }
 
-static void find_unlike(search *f, size_t rank)
+static void judge_pairs(search *f, size_t rank)
 {
     double *around = f->effect; /* which has none yet */
     size_t count = 0;
@@ -590,10 +596,13 @@ static void find_unlike(search *f, size_t rank)
         f->room[count++] = fabs(f->apart[cell] - around[cell]);
     }
     double noise = count ? 1.4826 * pki_samples_select_median(f->room, count) : 0;
+    double limit = PKI_MAX(PAIR_UNLIKE, PAIR_NOISE * noise);
     for (size_t b = 0; b < f->loop->block_count; b++) {
-        size_t cell = pki_job_cell(f->of, b, rank);
-        f->unlike[cell] =
-            !isnan(f->apart[cell]) && fabs(around[cell]) > PKI_MAX(PAIR_UNLIKE, PAIR_NOISE * noise);
+        size_t cell = pki_job_cell(f->of, b, rank), mate = f->mate[cell];
+        double own = f->own[rank] - f->usual[rank] - (f->own[mate] - f->usual[mate]);
+        f->pair[cell] = isnan(f->apart[cell]) || fabs(around[cell]) <= limit ? ALIKE
+                        : fabs(around[cell] + own) <= limit                  ? ALIKE_AS_THEY_ARE
+                                                                             : UNLIKE;
     }
 }
 
@@ -602,7 +611,7 @@ static void find_pairs(search *f, const size_t *ranks, size_t count)
     for (size_t b = 0; b < f->loop->block_count; b++)
         note_pairs(f, b, ranks, count);
     for (size_t i = 0; i < count; i++)
-        find_unlike(f, ranks[i]);
+        judge_pairs(f, ranks[i]);
 }
 
 /* ---- where a rank that stays and its processor begin ---- */
@@ -702,8 +711,8 @@ static bool enter(search *f, const size_t *ranks, size_t count, bool last)
         size_t sitters = find_sitters(f, b, ranks, count), benches = find_benches(f, sitters);
         shared |= benches < sitters;
         for (size_t k = 0; k < benches; k++)
-            f->benches[k].unlike =
-                f->unlike[pki_job_cell(f->of, b, f->sitters[f->benches[k].begin].rank)];
+            f->benches[k].pair =
+                f->pair[pki_job_cell(f->of, b, f->sitters[f->benches[k].begin].rank)];
         total all = find_slowness(f, benches);
         set_effects(f, b, benches, all, last);
         if (last)
@@ -727,22 +736,23 @@ static double own_of(search *f, size_t rank, bool without)
     return count ? pki_samples_select_median(f->room, count) : NAN;
 }
 
-/* The same for all ranks of a role. level: room for one of each rank. */
-static void begin_own(search *f, const uint32_t *roles, size_t role_count, double *level)
+/* The same for all ranks of a role. */
+static void begin_own(search *f, const uint32_t *roles, size_t role_count)
 {
     size_t ranks = f->of->rank_count;
     for (size_t r = 0; r < ranks; r++)
-        level[r] = own_of(f, r, false);
+        f->own[r] = own_of(f, r, false);
     for (uint32_t k = 0; k < role_count; k++) {
         size_t count = 0;
         for (size_t r = 0; r < ranks; r++)
-            if (roles[r] == k && !isnan(level[r]))
-                f->room[count++] = level[r];
+            if (roles[r] == k && !isnan(f->own[r]))
+                f->room[count++] = f->own[r];
         double middle = count ? pki_samples_select_median(f->room, count) : 0;
         for (size_t r = 0; r < ranks; r++)
             if (roles[r] == k)
-                f->own[r] = middle;
+                f->usual[r] = middle;
     }
+    memcpy(f->own, f->usual, ranks * sizeof *f->own);
 }
 
 static bool is_determined(const search *f, size_t rank)
@@ -936,13 +946,14 @@ static bool begin_search(search *f)
     f->alone = pki_array_zeroed(ranks, sizeof *f->alone);
     f->apart = pki_array_zeroed(ranks * blocks, sizeof *f->apart);
     f->mate = pki_array_zeroed(ranks * blocks, sizeof *f->mate);
-    f->unlike = pki_array_zeroed(ranks * blocks, sizeof *f->unlike);
+    f->pair = pki_array_zeroed(ranks * blocks, sizeof *f->pair);
+    f->usual = pki_array_zeroed(ranks, sizeof *f->usual);
     f->sitters = pki_array_zeroed(ranks, sizeof *f->sitters);
     f->benches = pki_array_zeroed(ranks, sizeof *f->benches);
     f->said = pki_array_zeroed(ranks, sizeof *f->said);
     f->room = pki_array_zeroed(PKI_MAX(ranks, blocks), sizeof *f->room);
-    return f->own && f->effect && f->alone && f->apart && f->mate && f->unlike && f->sitters &&
-           f->benches && f->said && f->room;
+    return f->own && f->effect && f->alone && f->apart && f->usual && f->mate && f->pair &&
+           f->sitters && f->benches && f->said && f->room;
 }
 
 static void end_search(search *f)
@@ -952,7 +963,8 @@ static void end_search(search *f)
     free(f->alone);
     free(f->apart);
     free(f->mate);
-    free(f->unlike);
+    free(f->pair);
+    free(f->usual);
     free(f->sitters);
     free(f->benches);
     free(f->said);
@@ -971,11 +983,9 @@ bool pki_job_find_processors(pki_job_processors *p, const pki_job *j, const uint
         p->alone[r] = PKI_SEAT_UNKNOWN;
     if (!done || !knows_seats(j, f.loop))
         return done;
-    double *level = pki_array_zeroed(j->rank_count, sizeof *level);
-    done = begin_search(&f) && level;
+    done = begin_search(&f);
     if (done)
-        begin_own(&f, roles, role_count, level);
-    free(level);
+        begin_own(&f, roles, role_count);
     done = done && enter_hosts(&f, p);
     end_search(&f);
     return done;

@@ -241,8 +241,9 @@ pki_job_crowd *pki_job_find_crowds(const pki_job *j, size_t *count);
  *
  * Of few ranks on a processor one may take longer by itself, so s is no more than all of them say.
  * But in a single block noise may be larger than what one is late by, and that would halve it:
- * - Of two it holds in blocks around which they differ by more than noise, PAIR_UNLIKE or more;
- *   elsewhere s is the mean of both.
+ * - Of two it holds in blocks around which they differ by more than noise, PAIR_UNLIKE or more,
+ *   whether w is taken off or not; elsewhere s is the mean of what makes them alike: who is late
+ *   most of the run is not so before that.
  * - The turns begin with the same w for all ranks of a role, but for up to three ranks that are on
  *   one processor in most blocks: of what each takes there beyond the host's median, in the middle
  *   of all these blocks, w begins with what is more than all of them say. No turn changes that.
