@@ -12,7 +12,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,30 +275,42 @@ static void wait_for_reports(void)
             pause_ms(5);
 }
 
+/* In a child after vfork(), which has all signals blocked, so that none of the program's handlers
+ * runs in it; `pk` needs none. A handler may have called exit() amid malloc, and posix_spawn's
+ * lists of files are malloc's; nor is anything here where a thread can be cancelled. */
+_Noreturn static void become_pk(char *const words[], int out)
+{
+    int high = fcntl(out, F_DUPFD_CLOEXEC, 3);
+    int null = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
+    int from = null < 0 ? -1 : fcntl(null, F_DUPFD_CLOEXEC, 3);
+    if (dup2(from, 0) == 0 && dup2(high, 1) == 1 && dup2(from, 2) == 2)
+        syscall(SYS_execve, pki_attach.command, words, environ);
+    for (;;)
+        syscall(SYS_exit_group, 127);
+}
+
 /* `pk job FOLDER`, or `pk report FILE`, with its output in *out. 0: it cannot be started. */
 static pid_t start_pk(int *out)
 {
     char path[4200], name[] = "pk", job[] = "job", report[] = "report";
     char *words[] = {name, ranks() > 1 ? job : report, path, NULL};
-    posix_spawn_file_actions_t files;
+    sigset_t all, before;
     int ends[2];
-    pid_t child = 0;
     snprintf(path, sizeof path, ranks() > 1 ? "%.4000s" : "%.4000s/0.report.json",
              pki_attach.folder);
     if (pipe2(ends, O_CLOEXEC) != 0)
         return 0;
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, ends[1], 1);
-    posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-    if (posix_spawn(&child, pki_attach.command, &files, NULL, words, environ) != 0)
-        child = 0;
-    posix_spawn_file_actions_destroy(&files);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    pid_t child = vfork();
+    if (child == 0)
+        become_pk(words, ends[1]);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     close(ends[1]);
     *out = ends[0];
-    if (!child)
+    if (child < 0)
         close(ends[0]);
-    return child;
+    return child < 0 ? 0 : child;
 }
 
 static size_t read_all(int from, char *to, size_t room)

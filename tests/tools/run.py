@@ -132,6 +132,12 @@ class Same(Run):
         self.assertEqual(self.attached(PROGRAM, PK_OFF="1").stderr, "")
 
 
+    def test_exit_in_a_handler_amid_malloc(self):
+        for _ in range(3):
+            done = self.attached(PROGRAM, "exit-amid-malloc")
+            self.assertEqual(done.returncode, 6)
+            self.assert_told(done)
+
     def test_where_it_computes(self):
         """Of a program that tells nothing, too."""
         done = self.attached(PROGRAM, "spin", PK_LOG="stderr")
@@ -232,6 +238,7 @@ class Becomes(Run):
         self.attached("sh", "-c", line, options=["--children"])
         programs = [self.report(name)["run"]["program"] for name in self.names() if name.endswith("report.json")]
         self.assertEqual(programs.count("tools-run_program"), 2, self.names())
+
 
 
 class Jobs(Run):

@@ -1,5 +1,6 @@
 /* What `pk run` runs: run_program WORD ... - each word is something to do. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,6 +76,26 @@ static void become(char **self, const char *how)
     exit(9);
 }
 
+static void leave(int number)
+{
+    (void)number;
+    exit(6);
+}
+
+/* From a handler, while this thread holds the lock of malloc's. */
+static void exit_amid_malloc(void)
+{
+    static void *parts[100000];
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        parts[i] = malloc(100);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i += 2)
+        free(parts[i]);
+    signal(SIGALRM, leave);
+    ualarm(50000, 0);
+    for (;;)
+        malloc_trim(0);
+}
+
 int main(int argc, char **argv, char **given)
 {
     for (int i = 1; i < argc; i++) {
@@ -94,6 +115,8 @@ int main(int argc, char **argv, char **given)
             file_for_stderr();
         else if (strncmp(argv[i], "become", 6) == 0)
             become(argv, argv[i]);
+        else if (strcmp(argv[i], "exit-amid-malloc") == 0)
+            exit_amid_malloc();
         else if (strcmp(argv[i], "spin") == 0)
             spin();
         else if (strcmp(argv[i], "fork") == 0 && fork() == 0)
