@@ -255,6 +255,18 @@ class Jobs(Run):
                                         "3.txt", "mine.json"])
         self.assertEqual(self.report("1.report.json")["run"]["rank"], 1)
 
+    def test_what_goes_from_the_folder(self):
+        """What `pk run` calls so, and nothing of the user's."""
+        os.mkdir(self.path("of"))
+        ours = ["0.trace.json", "0-12.report.json", "0.windows.jsonl.prev", "0-7.step.json.gz", "0-7.1.step.json.gz",
+                "0-12-7.step.json.gz", "0-12.arena", "3.trace.json"]
+        users = ["2026-11-29.trace.json", "3-nodes.report.json", "0-base.report.json", "00.trace.json", "0-.arena",
+                 "0.step.json.gz", "0x.report.json", "0.mine.report.json"]
+        for name in ours + users:
+            open(self.path("of", name), "w", encoding="ascii").close()
+        self.attached(PROGRAM)
+        self.assertEqual(self.names(), sorted(users + ["0.report.json", "0.windows.jsonl"]))
+
     def test_default_folder(self):
         self.start(PK, "run", "--", PROGRAM)
         self.assertIn("0.report.json", self.names("tools-run_program.pk"))
@@ -268,7 +280,7 @@ class Jobs(Run):
         open(self.path("of"), "w", encoding="ascii").close()
         done = self.attached(PROGRAM, "exit")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (3, 1))
-        self.assertIn("nothing can be written there", done.stderr)
+        self.assertIn("of: Not a directory: nothing can be written there", done.stderr)
 
 
 class Barred(Run):

@@ -121,6 +121,7 @@ static bool find_library(const char *name, char path[PATH_MAX])
 static bool make_folder(const char *name, char path[PATH_MAX])
 {
     char parts[PATH_MAX];
+    struct stat s;
     if (snprintf(parts, sizeof parts, "%s", name) >= PATH_MAX)
         return errno = ENAMETOOLONG, false;
     for (char *slash = strchr(parts + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -130,24 +131,39 @@ static bool make_folder(const char *name, char path[PATH_MAX])
     }
     if (mkdir(parts, 0777) != 0 && errno != EEXIST)
         return false;
-    return realpath(parts, path) && access(path, W_OK | X_OK) == 0;
+    if (!realpath(parts, path) || stat(path, &s) != 0)
+        return false;
+    if (!S_ISDIR(s.st_mode))
+        return errno = ENOTDIR, false;
+    return access(path, W_OK | X_OK) == 0;
 }
 
-static bool ends(const char *text, const char *with)
+/* At a number behind this sign; behind it, or where it was if there is none. */
+static const char *behind_number(const char *at, char sign)
 {
-    size_t n = strlen(text), m = strlen(with);
-    return n >= m && strcmp(text + n - m, with) == 0;
+    size_t digits = *at == sign ? strspn(at + 1, "0123456789") : 0;
+    return digits ? at + 1 + digits : at;
 }
 
-/* A file of ours, by its name. */
-static bool is_ending(const char *name)
+/* What stands behind the rank in a name of ours: "", -PID of a child, -STEP or -PID-STEP of a
+ * capture (".1" for the second of a step), and the ending. */
+static bool is_ours(const char *at)
 {
     static const char *const endings[] = {".report.json", ".windows.jsonl", ".windows.jsonl.prev",
-                                          ".trace.json",  ".step.json.gz",  ".arena"};
+                                          ".trace.json", ".arena"};
+    const char *one = behind_number(at, '-'), *two = behind_number(one, '-');
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (ends(name, endings[i]))
+        if (strcmp(one, endings[i]) == 0)
             return true;
-    return false;
+    return one > at && strcmp(behind_number(two, '.'), ".step.json.gz") == 0;
+}
+
+/* The rank of a file of ours, by its name; -1: it is none. */
+static long rank_of(const char *name)
+{
+    size_t digits = strspn(name, "0123456789");
+    bool plain = digits && digits < 10 && (*name != '0' || digits == 1);
+    return plain && is_ours(name + digits) ? atol(name) : -1;
 }
 
 /* What an earlier run has left under this rank's number, and rank 0 what ranks have that this job
@@ -157,11 +173,9 @@ static void clean_folder(const char *path, int rank, int size)
     char file[PATH_MAX];
     DIR *folder = opendir(path);
     for (struct dirent *e; folder && (e = readdir(folder));) {
-        char *end;
-        long number = strtol(e->d_name, &end, 10);
-        bool ours = end > e->d_name && (*end == '.' || *end == '-') && is_ending(e->d_name);
+        long number = rank_of(e->d_name);
         bool old = number == rank || (rank == 0 && number >= (size ? size : 1));
-        if (ours && old && snprintf(file, sizeof file, "%s/%s", path, e->d_name) < PATH_MAX &&
+        if (old && snprintf(file, sizeof file, "%s/%s", path, e->d_name) < PATH_MAX &&
             !pki_file_is_locked(file))
             unlink(file);
     }
