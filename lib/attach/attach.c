@@ -124,7 +124,7 @@ static void read_variables(void)
 
 /* ---- the session ---- */
 
-static bool is_first(void)
+bool pki_attach_is_first(void)
 {
     return pki_attach.pid && atol(pki_attach.pid) == (long)getpid();
 }
@@ -133,7 +133,7 @@ static bool is_first(void)
  * never freed: pk_start copies, but it is few bytes, once. */
 static const char *path_of(const char *variable, const char *ending)
 {
-    const char *each = is_first() ? "" : "-%p";
+    const char *each = pki_attach_is_first() ? "" : "-%p";
     size_t n = 0;
     char *out = NULL;
     if (variable && secure_getenv(variable))
@@ -185,6 +185,11 @@ static const char *unless_set(const char *variable, const char *text)
     return secure_getenv(variable) ? NULL : text;
 }
 
+static int32_t number_of(const char *text)
+{
+    return text ? (int32_t)atol(text) : 0;
+}
+
 /* Where no driver of a GPU is there is nothing to wake up for. */
 static const char *backends(void)
 {
@@ -197,6 +202,9 @@ static const char *backends(void)
 static void begin(void)
 {
     char line[400];
+    const int32_t rank = number_of(pki_attach.rank), size = number_of(pki_attach.size);
+    const bool told =
+        size > 0 && !secure_getenv("PK_WORLD_SIZE"); /* `env -i` leaves no launcher's */
     here = getpid(); /* pk_start asks for variables that we answer */
     pk_looks_burst_(BURST);
     pk_status status = pk_start(
@@ -205,16 +213,17 @@ static void begin(void)
                    .windows_path = path_of("PK_WINDOWS_PATH", ".windows.jsonl"),
                    .capture = unless_set("PK_CAPTURE", "slow=1.5,floor:10000;request;straggler"),
                    .capture_path = path_of("PK_CAPTURE_PATH", "-%s.step.json.gz"),
-                   .backends = unless_set("PK_BACKENDS", backends()), .tuning = tuning()));
+                   .backends = unless_set("PK_BACKENDS", backends()), .tuning = tuning(),
+                   .rank = told ? rank : 0, .world_size = told ? size : 0));
     if (status || !PK_ON_)
         here = 0;
     else
         pk_thread_set_name(program_invocation_short_name); /* and it records: it is sampled */
-    if (!status || status == PK_EBUSY)
+    if (!status || status == PK_EBUSY || !pki_attach_is_first())
         return;
     snprintf(line, sizeof line, "pk run: nothing is recorded: %.300s (%s)", pk_error_message(),
              pk_status_name(status));
-    pk_say_(-1, line);
+    pk_say_(rank, line);
 }
 
 /* ---- its end ---- */
@@ -224,7 +233,8 @@ static const char *found_steps = ""; /* in words */
 /* Of a job its rank 0, and of a tree of processes the first. */
 static bool speaks(void)
 {
-    return !pki_attach.quiet && is_first() && !(pki_attach.rank && atol(pki_attach.rank));
+    return !pki_attach.quiet && pki_attach_is_first() &&
+           !(pki_attach.rank && atol(pki_attach.rank));
 }
 
 static long ranks(void)

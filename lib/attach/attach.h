@@ -50,6 +50,9 @@ bool pki_attach_is_variable(const char *line, const char *name);
 bool pki_attach_is_told(const char *line);
 char *pki_attach_find_variable(const char *name);
 
+/* The process that `pk run` was, not one that it has started (--children). */
+bool pki_attach_is_first(void);
+
 /* ---- steps.c ---- */
 
 /* pk_region_begin; on the main thread it may be where a step ends. site: where the program calls

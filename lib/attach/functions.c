@@ -269,10 +269,11 @@ __attribute__((constructor)) static void functions_begin(void)
     bool listens = pki_attach_listens("functions"); /* by now it is known what was asked for */
     const char *pattern = pki_attach.folder ? pki_attach.functions : NULL;
     const char *wrong = pattern && listens ? find_functions(pattern) : NULL;
-    if (!wrong || pki_attach.quiet || (pki_attach.rank && atol(pki_attach.rank)))
+    if (!wrong || pki_attach.quiet || !pki_attach_is_first() ||
+        (pki_attach.rank && atol(pki_attach.rank)))
         return;
     snprintf(line, sizeof line, "pk run: --functions: %s", wrong);
-    pk_say_(-1, line);
+    pk_say_(0, line);
 }
 
 /* ---- what the compiler calls ---- */

@@ -239,6 +239,14 @@ class Becomes(Run):
         programs = [self.report(name)["run"]["program"] for name in self.names() if name.endswith("report.json")]
         self.assertEqual(programs.count("tools-run_program"), 2, self.names())
 
+    def test_children_of_whom_nothing_is_said(self):
+        """What a program reads of its child is the child's."""
+        if not STATIC:
+            self.skipTest("no static program here")
+        line = f'read=$({STATIC} a 2>&1); echo "<$read>"'
+        done = self.attached("sh", "-c", line, options=["--children"])
+        self.assertEqual(done.stdout, "<[a]>\n")
+        self.assert_told(done, "^perfkit: ")
 
 
 class Jobs(Run):
@@ -254,6 +262,13 @@ class Jobs(Run):
         self.assertEqual(self.names(), ["0.report.json", "0.windows.jsonl", "1.report.json", "1.windows.jsonl",
                                         "3.txt", "mine.json"])
         self.assertEqual(self.report("1.report.json")["run"]["rank"], 1)
+
+    def test_ranks_that_lose_their_environment(self):
+        for rank in ("0", "1"):
+            self.attached("sh", "-c", f"exec env -i {PROGRAM}", OMPI_COMM_WORLD_RANK=rank, OMPI_COMM_WORLD_SIZE="2")
+        self.assertEqual(self.names(), ["0.report.json", "0.windows.jsonl", "1.report.json", "1.windows.jsonl"])
+        run = self.report("1.report.json")["run"]
+        self.assertEqual((run["rank"], run["world_size"]), (1, 2))
 
     def test_what_goes_from_the_folder(self):
         """What `pk run` calls so, and nothing of the user's."""

@@ -27,7 +27,7 @@
 /* ---- what is wanted ---- */
 
 typedef struct run_wish {
-    const char *folder, *listen, *mpi, *pid, *step, *functions;
+    const char *folder, *listen, *mpi, *pid, *rank, *size, *step, *functions;
     bool children, trace, quiet;
     char **program;
     operands none;
@@ -185,7 +185,7 @@ static void clean_folder(const char *path, int rank, int size)
 
 /* ---- what it is said of a program that is not attached to ---- */
 
-static bool speaks; /* of the ranks of a job the first */
+static bool speaks; /* of the ranks of a job the first, and not what a program has started */
 
 __attribute__((__format__(__printf__, 1, 2))) static void say(const char *format, ...)
 {
@@ -325,12 +325,23 @@ static bool set_environment(const run_wish *w, const program *p, const char *fol
 
 /* ---- attached, or as without ---- */
 
+/* By the environment, which may be a new one (env -i): then as it was. */
+static void find_rank(const run_wish *w, pki_world *world)
+{
+    pki_world_detect(world);
+    if (world->size || !w->rank || !w->size)
+        return;
+    world->rank = (int32_t)atol(w->rank);
+    world->size = (int32_t)atol(w->size);
+}
+
 static void attach(const run_wish *w, const program *p, char *name)
 {
     char folder[PATH_MAX], otherwise[PATH_MAX];
+    bool first = !w->pid || atol(w->pid) == (long)getpid();
     pki_world world;
-    pki_world_detect(&world);
-    speaks = world.rank == 0;
+    find_rank(w, &world);
+    speaks = world.rank == 0 && first;
     if (!may_attach(p))
         return;
     snprintf(otherwise, sizeof otherwise, "%.*s.pk", PATH_MAX - 8, basename(name));
@@ -340,7 +351,7 @@ static void attach(const run_wish *w, const program *p, char *name)
             strerror(errno));
         return;
     }
-    if (!w->pid || atol(w->pid) == (long)getpid())
+    if (first)
         clean_folder(folder, world.rank, world.size);
     set_environment(w, p, folder, &world);
 }
@@ -385,6 +396,8 @@ static const char *read_again(run_wish *w)
                         .step = getenv("PK_RUN_STEP"),
                         .functions = getenv("PK_RUN_FUNCTIONS"),
                         .pid = getenv("PK_RUN_PID"),
+                        .rank = getenv("PK_RUN_RANK"),
+                        .size = getenv("PK_RUN_SIZE"),
                         .trace = getenv("PK_RUN_TRACE") != NULL,
                         .children = getenv("PK_RUN_CHILDREN") != NULL,
                         .quiet = getenv("PK_RUN_QUIET") != NULL,
