@@ -27,7 +27,7 @@
 /* What `pk run` has left in the environment: copies, each behind its "NAME=". */
 typedef struct pki_attached {
     const char *folder; /* NULL: it was not asked for */
-    const char *preload, *command, *pid, *rank, *size, *listen, *mpi;
+    const char *preload, *libraries, *command, *pid, *rank, *size, *listen, *mpi;
     const char *trace, *children, *quiet, *gpu, *step, *functions;
     char *preload_line; /* "LD_PRELOAD=...", as it was before; NULL: it was not set */
 } pki_attached;

@@ -161,6 +161,7 @@ static file_kind look_at(const char *path)
 /* ---- another program in its place ---- */
 
 #define MOST 4096 /* variables and arguments: they are copied on the stack */
+#define PRELOAD "LD_PRELOAD"
 
 static int (*real_execvpe)(const char *, char *const[], char *const[]);
 
@@ -189,21 +190,59 @@ static bool fit(char *const arguments[], char *const environment[])
     return arguments && arguments[0] && count(arguments) < MOST && count(environment) < MOST;
 }
 
-static bool is_ours(const char *line)
+static bool is_library_of_ours(const char *path, size_t size)
 {
-    return pki_attach_is_told(line) ||
-           (pki_attach.children && pki_attach_is_variable(line, "LD_PRELOAD"));
+    const char *list = pki_attach.libraries ? pki_attach.libraries : "";
+    for (size_t n; *list; list += n, list += *list == ':') {
+        n = strcspn(list, ":");
+        if (n == size && strncmp(list, path, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static size_t length_of_preload(char *const environment[])
+{
+    for (; environment && *environment; environment++)
+        if (pki_attach_is_variable(*environment, PRELOAD))
+            return strlen(*environment);
+    return 0;
+}
+
+/* The line LD_PRELOAD=... without our libraries, in out: what the user has set, and what the
+ * program has made of it. NULL: nothing is left. */
+static char *without_ours(const char *line, char *out)
+{
+    const size_t head = sizeof PRELOAD; /* with the = */
+    const char *at = line + head;
+    char *to = mempcpy(out, line, head);
+    bool ours = false;
+    for (size_t n, more; *at; at += n + more) {
+        n = strcspn(at, " :");
+        more = at[n] != 0;
+        bool skipped = is_library_of_ours(at, n);
+        ours |= skipped;
+        if (!skipped)
+            to = mempcpy(to, at, n + more);
+        else if (!more && to > out + head)
+            to--; /* what stood before it */
+    }
+    *to = '\0';
+    bool was_empty = pki_attach.preload && !*pki_attach.preload;
+    return ours && !out[head] && !was_empty ? NULL : out;
 }
 
 /* The variables of the new program: its own, so many, and what `pk run` is to be told again. */
-static size_t gather(char **with, char *const environment[], char *again)
+static size_t gather(char **with, char *const environment[], char *again, char *preload)
 {
     size_t n = 0;
-    for (; environment && *environment; environment++)
-        if (!is_ours(*environment))
-            with[n++] = *environment;
-    if (pki_attach.children && pki_attach.preload_line)
-        with[n++] = pki_attach.preload_line;
+    for (; environment && *environment; environment++) {
+        bool preloads = preload && pki_attach_is_variable(*environment, PRELOAD);
+        char *line = preloads ? without_ours(*environment, preload) : *environment;
+        preload = preloads ? NULL : preload;
+        if (line && !pki_attach_is_told(line))
+            with[n++] = line;
+    }
     size_t own = n;
 #define PUT(name, member)                                                                          \
     if (pki_attach.member)                                                                         \
@@ -223,7 +262,8 @@ static int follow(const char *path, char *const arguments[], char *const environ
     size_t words = count(arguments);
     char *to[words + 4], *with[count(environment) + 32], again[PATH_MAX + 16];
     snprintf(again, sizeof again, "PK_RUN_AGAIN=%s", path);
-    size_t own = gather(with, environment, again);
+    char preload[length_of_preload(environment) + 1];
+    size_t own = gather(with, environment, again, preload);
     to[0] = (char *)(uintptr_t)pki_attach.command;
     to[1] = run;
     to[2] = end;

@@ -5,6 +5,7 @@
 #define PKI_ATTACH_VARIABLES(X)                                                                    \
     X("PK_RUN_FOLDER", folder)                                                                     \
     X("PK_RUN_PRELOAD", preload)                                                                   \
+    X("PK_RUN_LIBRARIES", libraries)                                                               \
     X("PK_RUN_COMMAND", command)                                                                   \
     X("PK_RUN_PID", pid)                                                                           \
     X("PK_RUN_RANK", rank)                                                                         \

@@ -239,6 +239,18 @@ class Becomes(Run):
         programs = [self.report(name)["run"]["program"] for name in self.names() if name.endswith("report.json")]
         self.assertEqual(programs.count("tools-run_program"), 2, self.names())
 
+    def test_what_children_preload(self):
+        """As the program sets it, before ours, behind ours or without; and as the user has set it where nobody has."""
+        for user in ({}, {"LD_PRELOAD": "libm.so.6"}):
+            for line in ("LD_PRELOAD=libdl.so.2", "LD_PRELOAD=libdl.so.2:$LD_PRELOAD", "LD_PRELOAD=$LD_PRELOAD:libdl.so.2",
+                         "LD_PRELOAD=", "-u LD_PRELOAD", "A=1"):
+                line = f"env {line} sh -c 'echo $LD_PRELOAD'; true"
+                done = self.attached("sh", "-c", line, options=["--children"], **user)
+                ours, *rest = done.stdout.strip().split(":")
+                self.assertIn("libpk_attach", ours)
+                alone = self.start("sh", "-c", line, **user).stdout.strip().split(":")
+                self.assertEqual([word for word in rest if word], [word for word in alone if word], line)
+
     def test_children_of_whom_nothing_is_said(self):
         """What a program reads of its child is the child's."""
         if not STATIC:

@@ -288,6 +288,16 @@ static void put_number(const char *variable, long value)
     put(variable, text);
 }
 
+/* Those that stand in front of what the user has preloaded. */
+static void put_libraries(const char *users)
+{
+    const char *all = getenv("LD_PRELOAD");
+    size_t n = all ? strlen(all) : 0, of_user = users && *users ? strlen(users) + 1 : 0;
+    char *ours = all && n > of_user ? strndup(all, n - of_user) : NULL;
+    put("PK_RUN_LIBRARIES", ours);
+    free(ours);
+}
+
 static bool set_environment(const run_wish *w, const program *p, const char *folder,
                             const pki_world *world)
 {
@@ -305,6 +315,7 @@ static bool set_environment(const run_wish *w, const program *p, const char *fol
         put("LD_PRELOAD", kept);
         return free(kept), false;
     }
+    put_libraries(kept);
     put("PK_RUN_PRELOAD", kept);
     put("PK_RUN_FOLDER", folder);
     put("PK_RUN_COMMAND", self);
