@@ -351,6 +351,21 @@ class Barred(Run):
         self.assertEqual(done.returncode, 126)
         self.assertIn("is for another processor", done.stderr)
 
+    def test_little_address_space(self):
+        """In which the loader would not get our libraries in."""
+        line = f"ulimit -v 12000; exec {PROGRAM} exit"
+        done = self.attached("sh", "-c", line)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("the limit of address space (ulimit -v) is 12000 KiB", done.stderr)
+
+    def test_without_proc(self):
+        alone = ("unshare", "-rm", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh")
+        if not shutil.which("unshare") or self.start(*alone, "true").returncode:
+            self.skipTest("nothing can be mounted here")
+        done = self.start(*alone, PK, "run", "-o", "of", "--", PROGRAM, "exit")
+        self.assertEqual((done.returncode, self.names()), (3, []))
+        self.assertIn("/proc/self/exe cannot be read", done.stderr)
+
     def test_no_elf_at_all(self):
         """Cut at each of many places, and with numbers that lead outside: it is not read beyond its end."""
         with open(PROGRAM, "rb") as file:

@@ -141,7 +141,7 @@ typedef struct object {
 static const unsigned char *own_identity(uint16_t *machine)
 {
     static ElfW(Ehdr) own;
-    if (!own.e_machine)
+    if (!own.e_machine) /* EM_NONE: it cannot be read */
         read_head("/proc/self/exe", (char *)&own, sizeof own);
     *machine = own.e_machine;
     return own.e_ident;
@@ -166,6 +166,20 @@ static const ElfW(Phdr) * part_of(const object *o, uint32_t type)
         if (o->parts[n].p_type == type)
             return &o->parts[n];
     return NULL;
+}
+
+/* As the loader maps it. */
+static uint64_t bytes_of(const object *o)
+{
+    uint64_t first = UINT64_MAX, end = 0;
+    for (unsigned n = 0; n < o->head->e_phnum; n++) {
+        const ElfW(Phdr) *part = &o->parts[n];
+        if (part->p_type != PT_LOAD)
+            continue;
+        first = part->p_vaddr < first ? part->p_vaddr : first;
+        end = part->p_vaddr + part->p_memsz > end ? part->p_vaddr + part->p_memsz : end;
+    }
+    return end > first ? end - first : 0;
 }
 
 /* Where in the file an address of memory is; UINT64_MAX: not there. */
@@ -411,11 +425,13 @@ static void look_at_libraries(program *p, const object *o, const char *preloaded
     l->p = p;
     if (value_of(o, DT_RUNPATH) == UINT64_MAX)
         l->first_path = text_of(o, value_of(o, DT_RPATH));
+    p->bytes = bytes_of(o);
     add_needed(l, o, p->binary);
     add_preloaded(l, o, preloaded);
     for (size_t n = 0; n < l->count; n++) {
         if (open_object(l->all[n].path, &each)) {
             add_needed(l, &each, l->all[n].path);
+            p->bytes += bytes_of(&each);
             unmap(each.file);
         }
     }
@@ -500,11 +516,13 @@ void program_look(program *p, const char *preloaded)
 {
     object o;
     ElfW(Ehdr) head;
+    uint16_t machine;
     find_binary(p);
     image i = read_head(p->binary, (char *)&head, sizeof head);
     bool elf = is_elf(i), native = elf && is_native(i);
     if (!native || !open_object(p->binary, &o)) {
-        p->bar = elf ? PROGRAM_FOREIGN : PROGRAM_STRANGE;
+        own_identity(&machine);
+        p->bar = !elf ? PROGRAM_STRANGE : machine == EM_NONE ? PROGRAM_UNKNOWN : PROGRAM_FOREIGN;
         return;
     }
     p->bar = bar_of(p, &o);

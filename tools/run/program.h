@@ -3,12 +3,14 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* What may keep pk run from attaching. */
 typedef enum program_bar {
     PROGRAM_OPEN,       /* nothing */
     PROGRAM_STATIC,     /* nothing can be loaded in front of its functions */
     PROGRAM_PRIVILEGED, /* the loader ignores what is preloaded: set-user-ID, capabilities */
+    PROGRAM_UNKNOWN,    /* it cannot be told what is of this machine: /proc is not there */
     PROGRAM_FOREIGN,    /* another word size or processor */
     PROGRAM_MUSL,       /* another C library, or another loader */
     PROGRAM_USES,       /* it, or a library of its, is linked with perfkit */
@@ -22,6 +24,7 @@ typedef struct program {
     char binary[PATH_MAX]; /* of the ELF file behind it: itself, or a script's interpreter */
     program_bar bar;
     program_mpi mpi;
+    uint64_t bytes;        /* of address space that it takes, with the libraries that it needs */
     bool headless;         /* a text without "#!", which a shell reads */
     char mpi_library[256]; /* its file; "" */
     char detail[256];      /* what the bar is about: a loader's name, a library's */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -210,6 +211,11 @@ static bool may_attach(const program *p)
         say("%s runs with another one's rights, so the loader preloads nothing: it runs as without",
             p->binary);
         break;
+    case PROGRAM_UNKNOWN:
+        say("/proc/self/exe cannot be read, so it is not known what is of this machine: %s runs as"
+            " without",
+            p->binary);
+        break;
     case PROGRAM_FOREIGN:
         say("%s is for another processor or word size: it runs as without", p->binary);
         break;
@@ -288,6 +294,23 @@ static void put_number(const char *variable, long value)
     put(variable, text);
 }
 
+/* So many bytes of address space do libraries and the smallest session take, with room: 10 and 14
+ * MiB. Where the program has no more than that beside itself, the loader would end it. */
+#define ATTACHED_BYTES ((rlim_t)64 << 20)
+
+static bool has_room(const program *p)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_AS, &most) != 0 || most.rlim_cur == RLIM_INFINITY ||
+        most.rlim_cur >= p->bytes + ATTACHED_BYTES)
+        return true;
+    say("the limit of address space (ulimit -v) is %llu KiB, and with perfkit %s needs %llu: it"
+        " runs as without",
+        (unsigned long long)most.rlim_cur >> 10, p->binary,
+        (unsigned long long)(p->bytes + ATTACHED_BYTES) >> 10);
+    return false;
+}
+
 /* Those that stand in front of what the user has preloaded. */
 static void put_libraries(const char *users)
 {
@@ -353,7 +376,7 @@ static void attach(const run_wish *w, const program *p, char *name)
     pki_world world;
     find_rank(w, &world);
     speaks = world.rank == 0 && first;
-    if (!may_attach(p))
+    if (!may_attach(p) || !has_room(p))
         return;
     snprintf(otherwise, sizeof otherwise, "%.*s.pk", PATH_MAX - 8, basename(name));
     const char *wanted = w->folder ? w->folder : otherwise;
