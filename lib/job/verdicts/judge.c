@@ -249,7 +249,6 @@ static ptrdiff_t trimmed_below(size_t n, double most)
         logarithm += log((double)(n - k) / (double)(k + 1) / 3);
     }
     return (ptrdiff_t)n - 1; /* one is left */
-    return (ptrdiff_t)n;
 }
 
 /* The same share is left out as of so many independent ones. */
@@ -359,8 +358,8 @@ pki_job_crowd *pki_job_find_crowds(const pki_job *j, size_t *count)
 #define MANY 64   /* ranks on a processor: one of them makes no difference any more */
 
 #define PAIR_BLOCKS 7    /* around one, over which two on a processor are compared */
-#define PAIR_UNLIKE 0.03 /* differ by so much there, and by so many deviations of one block: */
-#define PAIR_NOISE 1.4   /* about three of the median over them */
+#define PAIR_UNLIKE 0.03 /* more than that, and than three standard errors of their median... */
+#define PAIR_NOISE 1.4   /* ...of normal noise: 3 x 1.25 / sqrt(7) */
 
 /* A rank on the processor on which it was most. */
 typedef struct sitter {
@@ -369,7 +368,8 @@ typedef struct sitter {
     size_t rank;
 } sitter;
 
-/* Around a block, what is their own in all blocks taken off, or not: then it is not so there. */
+/* Two, around a block: beside what is each one's own over the run; with that left in, so that who
+ * is late most of the run is not so there; or neither. */
 typedef enum pair { ALIKE, ALIKE_AS_THEY_ARE, UNLIKE } pair;
 
 /* A processor with the ranks that were there. */
@@ -448,16 +448,18 @@ static size_t find_benches(search *f, size_t n)
     return count;
 }
 
-/* Of few ranks there one may take longer by itself: what all of them say, as far as all do. */
+/* What all of few ranks say, as far as all do: one of them may take longer by itself. */
 static double agreed(double least, double most)
 {
     return PKI_MAX(least, 0) + PKI_MIN(most, 0);
 }
 
-static double said_by_two(const pki_weighted *a, const pki_weighted *b, bool unlike)
+/* from: what all take less in this block. */
+static double said_by_two(const pki_weighted *a, const pki_weighted *b, bool unlike, double from)
 {
     if (unlike)
-        return agreed(PKI_MIN(a->value, b->value), PKI_MAX(a->value, b->value));
+        return from +
+               agreed(PKI_MIN(a->value, b->value) - from, PKI_MAX(a->value, b->value) - from);
     return (a->weight * a->value + b->weight * b->value) / (a->weight + b->weight);
 }
 
@@ -470,12 +472,13 @@ static double slowness(search *f, const bench *b, size_t but, double elsewhere)
     for (size_t i = 0; i < b->count; i++) {
         const sitter *s = &all[i];
         double own = b->pair == ALIKE_AS_THEY_ARE ? f->own[s->rank] - f->usual[s->rank] : 0;
-        if (i != but && s->weight > 0)
+        if (i != but && (s->weight > 0 || b->pair == UNLIKE))
             f->said[count++] =
                 (pki_weighted){.value = (s->value + own - (1 - s->share) * elsewhere) / s->share,
-                               .weight = s->weight};
+                               .weight = b->count == FEW ? 1 : s->weight};
     }
-    return count == 2 ? said_by_two(&f->said[0], &f->said[1], b->count == FEW || b->pair == UNLIKE)
+    return count == 2 ? said_by_two(&f->said[0], &f->said[1], b->count == FEW || b->pair == UNLIKE,
+                                    PKI_MIN(elsewhere, 0))
                       : pki_select_weighted_median(f->said, count);
 }
 
@@ -606,14 +609,6 @@ static void judge_pairs(search *f, size_t rank)
     }
 }
 
-static void find_pairs(search *f, const size_t *ranks, size_t count)
-{
-    for (size_t b = 0; b < f->loop->block_count; b++)
-        note_pairs(f, b, ranks, count);
-    for (size_t i = 0; i < count; i++)
-        judge_pairs(f, ranks[i]);
-}
-
 /* ---- where a rank that stays and its processor begin ---- */
 
 static double agreed_of_stays(const sitter *sitters, size_t count)
@@ -626,8 +621,7 @@ static double agreed_of_stays(const sitter *sitters, size_t count)
     return agreed(least, most);
 }
 
-/* Where it was in more than half of the blocks (Boyer and Moore's vote); PKI_SEAT_UNKNOWN: nowhere.
- */
+/* Where it was in most blocks (Boyer and Moore's vote); PKI_SEAT_UNKNOWN: nowhere. */
 static uint32_t where_it_stays(const search *f, size_t rank)
 {
     uint32_t at = PKI_SEAT_UNKNOWN;
@@ -656,7 +650,8 @@ static bool find_stay(search *f, size_t rank, const double *centre, sitter *to)
     for (size_t b = 0; b < f->loop->block_count; b++) {
         size_t cell = pki_job_cell(f->of, b, rank);
         pki_seat seat = f->loop->seats[cell];
-        if (seat && pki_seat_processor(seat) == at && !isnan(f->values[cell]))
+        if (seat && pki_seat_processor(seat) == at && !isnan(f->values[cell]) &&
+            pki_seat_share(seat) >= PURE * PKI_SEAT_ALL)
             f->room[count++] = f->values[cell] - f->own[rank] - centre[b];
     }
     if (!count)
@@ -706,7 +701,10 @@ static bool enter(search *f, const size_t *ranks, size_t count, bool last)
 {
     bool shared = false;
     f->look_count = 0;
-    find_pairs(f, ranks, count);
+    for (size_t b = 0; b < f->loop->block_count; b++)
+        note_pairs(f, b, ranks, count);
+    for (size_t i = 0; i < count; i++)
+        judge_pairs(f, ranks[i]);
     for (size_t b = 0; b < f->loop->block_count; b++) {
         size_t sitters = find_sitters(f, b, ranks, count), benches = find_benches(f, sitters);
         shared |= benches < sitters;
