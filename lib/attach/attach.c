@@ -7,6 +7,7 @@
 #include <pk/session.h>
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -86,19 +87,22 @@ bool pki_attach_is_told(const char *line)
 }
 
 /* As it was before `pk run`: children are none of ours, and the program reads what it would have
- * read. In place, since main's third argument may be this very array. */
+ * read. In place, since main's third argument may be this very array. Behind its end the auxiliary
+ * vector begins, so pairs that say nothing fill what is free: `pk run` sees to it that they fit. */
 static void restore_environment(void)
 {
-    char **to = environ;
-    for (char **e = environ; e && *e; e++) {
+    char **to = environ, **e = environ;
+    for (; e && *e; e++) {
         bool preload = pki_attach_is_variable(*e, "LD_PRELOAD");
         if (preload && pki_attach.preload_line)
             *to++ = pki_attach.preload_line;
         else if (!preload && !pki_attach_is_told(*e))
             *to++ = *e;
     }
-    if (to)
-        *to = NULL;
+    if (!to)
+        return;
+    for (*to++ = NULL; to < e; *to++ = NULL)
+        *to++ = (char *)(uintptr_t)AT_IGNORE;
 }
 
 /* "NAME=VALUE"; NULL: there is no such variable. */

@@ -29,7 +29,8 @@ typedef struct pki_attached {
     const char *folder; /* NULL: it was not asked for */
     const char *preload, *libraries, *command, *pid, *rank, *size, *listen, *mpi;
     const char *trace, *children, *quiet, *gpu, *step, *functions;
-    char *preload_line; /* "LD_PRELOAD=...", as it was before; NULL: it was not set */
+    const char *padding; /* so that as many variables go as fill whole pairs */
+    char *preload_line;  /* "LD_PRELOAD=...", as it was before; NULL: it was not set */
 } pki_attached;
 
 extern pki_attached pki_attach;

@@ -17,4 +17,5 @@
     X("PK_RUN_QUIET", quiet)                                                                       \
     X("PK_RUN_GPU", gpu)                                                                           \
     X("PK_RUN_STEP", step)                                                                         \
-    X("PK_RUN_FUNCTIONS", functions)
+    X("PK_RUN_FUNCTIONS", functions)                                                               \
+    X("PK_RUN_PADDING", padding)

@@ -1,4 +1,5 @@
 /* What `pk run` runs: run_program WORD ... - each word is something to do. */
+#include <elf.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>

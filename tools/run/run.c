@@ -321,6 +321,14 @@ static void put_libraries(const char *users)
     free(ours);
 }
 
+static size_t count_variables(void)
+{
+    size_t n = 0;
+    while (environ && environ[n])
+        n++;
+    return n;
+}
+
 static bool set_environment(const run_wish *w, const program *p, const char *folder,
                             const pki_world *world)
 {
@@ -337,6 +345,7 @@ static bool set_environment(const run_wish *w, const program *p, const char *fol
     if (!prefix_preload(attach)) {
         put("LD_PRELOAD", kept);
         return free(kept), false;
+    size_t variables = count_variables();
     }
     put_libraries(kept);
     put("PK_RUN_PRELOAD", kept);
@@ -363,6 +372,7 @@ static bool set_environment(const run_wish *w, const program *p, const char *fol
 static void find_rank(const run_wish *w, pki_world *world)
 {
     pki_world_detect(world);
+    put("PK_RUN_PADDING", (count_variables() - variables) % 2 ? "1" : NULL);
     if (world->size || !w->rank || !w->size)
         return;
     world->rank = (int32_t)atol(w->rank);
