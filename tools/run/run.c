@@ -167,15 +167,25 @@ static long rank_of(const char *name)
     return plain && is_ours(name + digits) ? atol(name) : -1;
 }
 
+/* Of a name of ours: is it RANK-PID? */
+static bool is_of_child(const char *name)
+{
+    const char *at = name + strspn(name, "0123456789");
+    const char *one = behind_number(at, '-'), *two = behind_number(one, '-');
+    return two > one || (one > at && !strstr(one, ".step."));
+}
+
 /* What an earlier run has left under this rank's number, and rank 0 what ranks have that this job
- * has not; not the arenas of processes that run. */
-static void clean_folder(const char *path, int rank, int size)
+ * has not; not the arenas of processes that run. again: this process has become another program,
+ * and what children have left, or ranks that it has started, is of this run. */
+static void clean_folder(const char *path, int rank, int size, bool again)
 {
     char file[PATH_MAX];
     DIR *folder = opendir(path);
     for (struct dirent *e; folder && (e = readdir(folder));) {
         long number = rank_of(e->d_name);
-        bool old = number == rank || (rank == 0 && number >= (size ? size : 1));
+        bool others = rank == 0 && number >= (size ? size : 1);
+        bool old = again ? number == rank && !is_of_child(e->d_name) : number == rank || others;
         if (old && snprintf(file, sizeof file, "%s/%s", path, e->d_name) < PATH_MAX &&
             !pki_file_is_locked(file))
             unlink(file);
@@ -311,6 +321,14 @@ static bool has_room(const program *p)
     return false;
 }
 
+static size_t count_variables(void)
+{
+    size_t n = 0;
+    while (environ && environ[n])
+        n++;
+    return n;
+}
+
 /* Those that stand in front of what the user has preloaded. */
 static void put_libraries(const char *users)
 {
@@ -321,20 +339,13 @@ static void put_libraries(const char *users)
     free(ours);
 }
 
-static size_t count_variables(void)
-{
-    size_t n = 0;
-    while (environ && environ[n])
-        n++;
-    return n;
-}
-
 static bool set_environment(const run_wish *w, const program *p, const char *folder,
                             const pki_world *world)
 {
     char attach[PATH_MAX], self[PATH_MAX];
     const char *before = getenv("LD_PRELOAD");
     char *kept = before ? strdup(before) : NULL;
+    size_t variables = count_variables();
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n > 0 ? n : 0] = '\0';
     if (!find_library("libpk_attach", attach)) {
@@ -345,7 +356,6 @@ static bool set_environment(const run_wish *w, const program *p, const char *fol
     if (!prefix_preload(attach)) {
         put("LD_PRELOAD", kept);
         return free(kept), false;
-    size_t variables = count_variables();
     }
     put_libraries(kept);
     put("PK_RUN_PRELOAD", kept);
@@ -362,6 +372,7 @@ static bool set_environment(const run_wish *w, const program *p, const char *fol
     put_number("PK_RUN_RANK", world->rank);
     put_number("PK_RUN_SIZE", world->size);
     want_gpu();
+    put("PK_RUN_PADDING", (count_variables() - variables) % 2 ? "1" : NULL);
     free(kept);
     return true;
 }
@@ -372,7 +383,6 @@ static bool set_environment(const run_wish *w, const program *p, const char *fol
 static void find_rank(const run_wish *w, pki_world *world)
 {
     pki_world_detect(world);
-    put("PK_RUN_PADDING", (count_variables() - variables) % 2 ? "1" : NULL);
     if (world->size || !w->rank || !w->size)
         return;
     world->rank = (int32_t)atol(w->rank);
@@ -396,7 +406,7 @@ static void attach(const run_wish *w, const program *p, char *name)
         return;
     }
     if (first)
-        clean_folder(folder, world.rank, world.size);
+        clean_folder(folder, world.rank, world.size, w->pid != NULL);
     set_environment(w, p, folder, &world);
 }
 
