@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -377,11 +378,8 @@ static void show_screen(void)
     sigaction(SIGCHLD, &before, NULL);
 }
 
-void pki_attach_end(bool process, bool whole)
+static void end(bool process, bool whole)
 {
-    static bool ended;
-    if (!pki_attach_is_here() || __atomic_exchange_n(&ended, true, __ATOMIC_RELAXED))
-        return;
     found_steps = pki_attach_steps_end();
     pk_exit_();
     if (!process || !speaks())
@@ -390,6 +388,20 @@ void pki_attach_end(bool process, bool whole)
     if (whole && reported && own && !pki_attach.children)
         show_screen();
     say_where(reported);
+}
+
+/* No thread is cancelled in here: it calls exit(), prctl(), ..., in which it is not without us.
+ * Once the session has ended the kernel is asked nothing: it may kill who asks (seccomp). */
+void pki_attach_end(bool process, bool whole)
+{
+    static bool ended;
+    int before;
+    if (__atomic_load_n(&ended, __ATOMIC_RELAXED) || !pki_attach_is_here() ||
+        __atomic_exchange_n(&ended, true, __ATOMIC_RELAXED))
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    end(process, whole);
+    pthread_setcancelstate(before, NULL);
 }
 
 static void at_exit(void)
@@ -481,6 +493,15 @@ static void answer_listeners(const char *self, const char *perfkit)
     }
 }
 
+/* Another process, though in a namespace of its own it may have the same number. */
+static void in_child(void)
+{
+    static char nobody[] = "PK_RUN_PID=0";
+    here = 0;
+    pki_attach.pid = nobody + sizeof "PK_RUN_PID";
+    pki_become_in_child();
+}
+
 static void load(void)
 {
     static char self[4096], perfkit[4096];
@@ -495,6 +516,7 @@ static void load(void)
         restore_environment();
     find_files(self, perfkit);
     answer_listeners(self, perfkit);
+    pthread_atfork(NULL, NULL, in_child);
     begin();
     if (here)
         atexit(at_exit);

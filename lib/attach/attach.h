@@ -54,6 +54,11 @@ char *pki_attach_find_variable(const char *name);
 /* The process that `pk run` was, not one that it has started (--children). */
 bool pki_attach_is_first(void);
 
+/* ---- become.c ---- */
+
+/* In the child of a fork. */
+void pki_become_in_child(void);
+
 /* ---- steps.c ---- */
 
 /* pk_region_begin; on the main thread it may be where a step ends. site: where the program calls

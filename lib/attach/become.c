@@ -3,7 +3,8 @@
  *
  * They do what they do without it, but for the process of the session. Where that becomes another
  * program (sh -c './solver', env, numactl), `pk run` is asked to look at that one, too; and where
- * the kernel wants a process of one thread, or changes that thread alone, perfkit's are gone first.
+ * the kernel wants a process of one thread, or changes that thread alone, or is to kill who makes
+ * other calls than some, perfkit's are gone first.
  * They need no malloc, no lock, and nothing that a constructor has made: children after vfork() and
  * handlers of signals call them.
  */
@@ -163,13 +164,51 @@ static file_kind look_at(const char *path)
 #define MOST 4096 /* variables and arguments: they are copied on the stack */
 #define PRELOAD "LD_PRELOAD"
 
-static int (*real_execvpe)(const char *, char *const[], char *const[]);
+/* The next ones: the C library's, or what the user has preloaded. */
+static struct {
+    int (*execve)(const char *, char *const[], char *const[]);
+    int (*execvpe)(const char *, char *const[], char *const[]);
+    int (*unshare)(int);
+    int (*setns)(int, int);
+    int (*capset)(void *, const void *);
+    int (*prctl)(int, ...);
+} real;
 
 __attribute__((constructor)) static void find_real(void)
 {
-    void *found = real_execvpe ? NULL : dlsym(RTLD_NEXT, "execvpe");
-    if (found)
-        memcpy(&real_execvpe, &found, sizeof found);
+#define FIND(name)                                                                                 \
+    do {                                                                                           \
+        void *found = dlsym(RTLD_NEXT, #name);                                                     \
+        if (found)                                                                                 \
+            memcpy(&real.name, &found, sizeof found);                                              \
+    } while (0)
+    FIND(execve);
+    FIND(execvpe);
+    FIND(unshare);
+    FIND(setns);
+    FIND(capset);
+    FIND(prctl);
+#undef FIND
+}
+
+static int execute(const char *path, char *const arguments[], char *const environment[])
+{
+    return real.execve ? real.execve(path, arguments, environment)
+                       : (int)syscall(SYS_execve, path, arguments, environment);
+}
+
+/* The kernel may kill it for calls that it does not make itself (seccomp). */
+static bool sealed;
+static pid_t sealed_child; /* of fork, or of vfork, whose memory is its parent's (--children) */
+
+static bool is_sealed(void)
+{
+    return sealed || (sealed_child && sealed_child == getpid());
+}
+
+void pki_become_in_child(void)
+{
+    sealed |= sealed_child != 0;
 }
 
 static size_t count(char *const list[])
@@ -182,12 +221,23 @@ static size_t count(char *const list[])
 
 static bool is_followed(void)
 {
-    return pki_attach.command && (pki_attach.children || pki_attach_is_here());
+    return pki_attach.command && (pki_attach.children || (!sealed && pki_attach_is_here()));
 }
 
-static bool fit(char *const arguments[], char *const environment[])
+/* In `pk` it would be another file, or none where it is open until an exec. */
+static bool is_of_this_process(const char *path)
 {
-    return arguments && arguments[0] && count(arguments) < MOST && count(environment) < MOST;
+    static const char *const folders[] = {"/proc/", "/dev/fd/", "/dev/std"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (strncmp(path, folders[i], strlen(folders[i])) == 0)
+            return true;
+    return false;
+}
+
+static bool fit(const char *path, char *const arguments[], char *const environment[])
+{
+    return arguments && arguments[0] && count(arguments) < MOST && count(environment) < MOST &&
+           !is_of_this_process(path);
 }
 
 static bool is_library_of_ours(const char *path, size_t size)
@@ -271,17 +321,31 @@ static int follow(const char *path, char *const arguments[], char *const environ
     pki_attach_end(false, false);
     syscall(SYS_execve, pki_attach.command, to, with);
     with[own] = NULL;
-    return (int)syscall(SYS_execve, path, arguments, with);
+    return execute(path, arguments, with);
+}
+
+/* What is not followed is told nothing: our libraries may be none that it can load. */
+static int become_alone(int become(const char *, char *const[], char *const[]), const char *name,
+                        char *const arguments[], char *const environment[])
+{
+    char again[] = "", *with[count(environment) + 32];
+    char preload[length_of_preload(environment) + 1];
+    with[gather(with, environment, again, preload)] = NULL;
+    return become(name, arguments, with);
 }
 
 PK_API int execve(const char *path, char *const arguments[], char *const environment[])
 {
-    if (is_followed() && look_at(path) == FILE_RUNS) {
-        if (fit(arguments, environment))
+    if (!is_followed())
+        return execute(path, arguments, environment);
+    if (!is_sealed() && look_at(path) == FILE_RUNS) {
+        if (fit(path, arguments, environment))
             return follow(path, arguments, environment);
         pki_attach_end(false, false);
     }
-    return (int)syscall(SYS_execve, path, arguments, environment);
+    if (!pki_attach.children || count(environment) >= MOST)
+        return execute(path, arguments, environment);
+    return become_alone(execute, path, arguments, environment);
 }
 
 PK_API int execv(const char *path, char *const arguments[])
@@ -312,16 +376,20 @@ static bool search(const char *name, char path[PATH_MAX])
 PK_API int execvpe(const char *name, char *const arguments[], char *const environment[])
 {
     char path[PATH_MAX];
-    if (is_followed() && search(name, path)) {
-        if (fit(arguments, environment))
+    bool followed = is_followed();
+    if (followed && !is_sealed() && search(name, path)) {
+        if (fit(path, arguments, environment))
             follow(path, arguments, environment);
         else
             pki_attach_end(false, false);
     }
-    find_real();
-    if (!real_execvpe)
+    if (!real.execvpe)
+        find_real();
+    if (!real.execvpe)
         return errno = ENOSYS, -1;
-    return real_execvpe(name, arguments, environment);
+    if (!followed || !pki_attach.children || count(environment) >= MOST)
+        return real.execvpe(name, arguments, environment);
+    return become_alone(real.execvpe, name, arguments, environment);
 }
 
 PK_API int execvp(const char *name, char *const arguments[])
@@ -427,7 +495,7 @@ static bool has_thread_of_ours(void)
 static void end_threads(void)
 {
     int saved = errno;
-    if (!pki_attach_is_here())
+    if (sealed || !pki_attach_is_here())
         return;
     pki_attach_end(false, false);
     for (int waited = 0; waited < PATIENCE && has_thread_of_ours(); waited++)
@@ -439,7 +507,7 @@ PK_API int unshare(int flags)
 {
     if (flags & (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM))
         end_threads();
-    return (int)syscall(SYS_unshare, flags);
+    return real.unshare ? real.unshare(flags) : (int)syscall(SYS_unshare, flags);
 }
 
 PK_API int setns(int fd, int type)
@@ -447,7 +515,7 @@ PK_API int setns(int fd, int type)
     const int others = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWPID | CLONE_NEWCGROUP;
     if (!type || (type & ~others))
         end_threads();
-    return (int)syscall(SYS_setns, fd, type);
+    return real.setns ? real.setns(fd, type) : (int)syscall(SYS_setns, fd, type);
 }
 
 /* Capabilities are a thread's own. Who sets them becomes another user next, by functions that have
@@ -457,7 +525,17 @@ PK_API int capset(void *head, const void *data);
 int capset(void *head, const void *data)
 {
     end_threads();
-    return (int)syscall(SYS_capset, head, data);
+    return real.capset ? real.capset(head, data) : (int)syscall(SYS_capset, head, data);
+}
+
+/* A filter of calls may be set by syscall(), which is not seen; this is called before. */
+static void seal(void)
+{
+    end_threads();
+    if (pki_attach_is_here())
+        sealed = true;
+    else if (pki_attach.children)
+        sealed_child = getpid();
 }
 
 PK_API int prctl(int option, ...)
@@ -470,5 +548,8 @@ PK_API int prctl(int option, ...)
     va_end(list);
     if (option == PR_SET_KEEPCAPS || option == PR_SET_SECUREBITS)
         end_threads();
-    return (int)syscall(SYS_prctl, option, more[0], more[1], more[2], more[3]);
+    if (!sealed && (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP))
+        seal();
+    return real.prctl ? real.prctl(option, more[0], more[1], more[2], more[3])
+                      : (int)syscall(SYS_prctl, option, more[0], more[1], more[2], more[3]);
 }

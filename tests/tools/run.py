@@ -131,6 +131,49 @@ class Same(Run):
         self.assertNotIn("0.report.json", self.names())
         self.assertEqual(self.attached(PROGRAM, PK_OFF="1").stderr, "")
 
+    def test_auxiliary_vector(self):
+        """It stands right behind the variables, of which some have gone."""
+        for options in ([], ["--quiet"], ["--children"], ["--trace"], ["--trace", "--quiet"], ["--step", "none"]):
+            for before in ([], ["env", "A=1"], ["env", "-u", "PATH"]):
+                for more in ({}, {"LD_PRELOAD": "libm.so.6"}):
+                    done = self.attached(*before, PROGRAM, "auxiliary", options=options, **more)
+                    self.assertEqual(done.stdout, "page found\n", (options, before, more))
+
+    def test_cancelled_before_it_exits(self):
+        self.assertEqual(self.start(PROGRAM, "cancelled").returncode, 3)
+        done = self.attached(PROGRAM, "cancelled")
+        self.assertEqual(done.returncode, 3)
+        self.assert_told(done)
+
+    def test_sealed(self):
+        """It, or what it becomes or starts, dies where it calls what it does not call alone."""
+        for word, code in (("sealed", 3), ("sealed-exec", 3), ("sealed-child", 5)):
+            for options in ([], ["--children"]):
+                self.assertEqual((self.start(PROGRAM, word).returncode,
+                                  self.attached(PROGRAM, word, options=options).returncode), (code, code), word)
+
+    def test_first_of_its_namespace(self):
+        """Its child in another one has the same number."""
+        alone = ("unshare", "-rpf", "--mount-proc")
+        if not shutil.which("unshare") or self.start(*alone, "unshare", "-pf", "true").returncode:
+            self.skipTest("there are no namespaces here")
+        for options in ([], ["--children"]):
+            done = self.start(*alone, PK, "run", "-o", "of", *options, "--", "unshare", "-pf", PROGRAM, "exit")
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertEqual(self.report()["run"]["program"], "unshare")
+            self.assert_told(done, "^perfkit: ")
+            children = ["0-1.report.json", "0-1.windows.jsonl"] if options else []
+            self.assertEqual(self.names(), [*children, "0.report.json", "0.windows.jsonl"])
+
+    def test_what_the_user_puts_before_functions(self):
+        """Stays before them."""
+        with open(self.path("mine.c"), "w", encoding="ascii") as file:
+            file.write("int unshare(int flags) { return flags + 1; }\n")
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        if not compiler or self.start(compiler, "-shared", "-fPIC", "mine.c", "-o", "mine.so").returncode:
+            self.skipTest("no compiler here")
+        mine = {"LD_PRELOAD": self.path("mine.so")}
+        self.assertEqual(self.attached(PROGRAM, "unshare", **mine).stdout, self.start(PROGRAM, "unshare", **mine).stdout)
 
     def test_exit_in_a_handler_amid_malloc(self):
         for _ in range(3):
@@ -189,6 +232,12 @@ class Becomes(Run):
             self.same(PROGRAM, word, code=3, program="tools-run_program")
         self.same(PROGRAM, "become-many", code=3)
 
+    def test_files_of_the_process_itself(self):
+        for word in "self", "self-by-number":
+            for options in ([], ["--children"]):
+                done = self.attached(PROGRAM, word, options=options)
+                self.assertEqual((done.returncode, done.stdout), (3, self.start(PROGRAM, word).stdout), word)
+
     def test_what_cannot_be_executed(self):
         """Who tries goes on, or reads it itself."""
         shutil.copy(PROGRAM, self.path("no-loader"))
@@ -238,6 +287,29 @@ class Becomes(Run):
         self.attached("sh", "-c", line, options=["--children"])
         programs = [self.report(name)["run"]["program"] for name in self.names() if name.endswith("report.json")]
         self.assertEqual(programs.count("tools-run_program"), 2, self.names())
+
+    def test_children_of_one_that_becomes_another(self):
+        """Their reports stay, and those of ranks that it has started."""
+        ranks = "".join(f"OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK={rank} {PK} run -o of -- {PROGRAM}; " for rank in (0, 1))
+        self.attached("sh", "-c", f"{ranks} exec {PROGRAM} exit")
+        self.assertIn("1.report.json", self.names())
+        self.attached("sh", "-c", f"{PROGRAM} a; exec {PROGRAM} exit", options=["--children"])
+        self.assertEqual(len([name for name in self.names() if re.match("0-.*report", name)]), 1, self.names())
+
+    def test_children_of_another_word_size(self):
+        """For which our libraries are not: they are not told of."""
+        with open(PROGRAM, "rb") as file:
+            data = bytearray(file.read())
+        data[4] = 1
+        with open(self.path("p"), "wb") as file:
+            file.write(data)
+        os.chmod(self.path("p"), 0o755)
+        line = ("sh", "-c", f"exec 2>/dev/null; ./p child; env ./p child; {sys.executable} -c 'import os; os.execlp(\"./p\", \"p\", \"child\")'")
+        alone = self.start(*line)
+        if alone.stdout.count("child\n") != 3:
+            self.skipTest("the kernel looks at it more closely")
+        for more in ({}, {"LD_PRELOAD": "libm.so.6"}):
+            self.assertEqual(self.attached(*line, options=["--children"], **more).stdout, self.start(*line, **more).stdout)
 
     def test_what_children_preload(self):
         """As the program sets it, before ours, behind ours or without; and as the user has set it where nobody has."""
