@@ -118,6 +118,11 @@ static void two_late_ranks_do_not_hide_each_other(void **state)
     print_message("%zu of %zu found, %zu accused\n", s.found, s.culprits, s.accused);
     assert_true(10 * s.found >= 9 * s.culprits);
     assert_int_equal(s.rightly, s.accused);
+    f.slow = 0.05;
+    s = score_jobs(&f, 50);
+    print_message("%zu of %zu found, %zu accused\n", s.found, s.culprits, s.accused);
+    assert_true(10 * s.found >= 7 * s.culprits);
+    assert_int_equal(s.rightly, s.accused);
 }
 
 /* How many of 50 are found; nobody else is accused, then and where all are healthy. */

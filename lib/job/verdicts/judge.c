@@ -609,93 +609,6 @@ static void judge_pairs(search *f, size_t rank)
     }
 }
 
-/* ---- where a rank that stays and its processor begin ---- */
-
-static double agreed_of_stays(const sitter *sitters, size_t count)
-{
-    double least = INFINITY, most = -INFINITY;
-    for (size_t i = 0; i < count; i++) {
-        least = PKI_MIN(least, sitters[i].value);
-        most = PKI_MAX(most, sitters[i].value);
-    }
-    return agreed(least, most);
-}
-
-/* Where it was in most blocks (Boyer and Moore's vote); PKI_SEAT_UNKNOWN: nowhere. */
-static uint32_t where_it_stays(const search *f, size_t rank)
-{
-    uint32_t at = PKI_SEAT_UNKNOWN;
-    size_t lead = 0, all = 0, there = 0;
-    for (size_t b = 0; b < f->loop->block_count; b++) {
-        pki_seat seat = f->loop->seats[pki_job_cell(f->of, b, rank)];
-        if (seat && lead == 0)
-            at = pki_seat_processor(seat);
-        if (seat)
-            lead += pki_seat_processor(seat) == at ? 1 : (size_t)-1;
-    }
-    for (size_t b = 0; b < f->loop->block_count; b++) {
-        pki_seat seat = f->loop->seats[pki_job_cell(f->of, b, rank)];
-        all += seat != 0;
-        there += seat && pki_seat_processor(seat) == at;
-    }
-    return 2 * there > all ? at : PKI_SEAT_UNKNOWN;
-}
-
-/* What is the rank's and its processor's in all blocks together, beside the host's ranks: a sitter
- * where it stays. False: it does not. centre: by block. */
-static bool find_stay(search *f, size_t rank, const double *centre, sitter *to)
-{
-    size_t count = 0;
-    uint32_t at = where_it_stays(f, rank);
-    for (size_t b = 0; b < f->loop->block_count; b++) {
-        size_t cell = pki_job_cell(f->of, b, rank);
-        pki_seat seat = f->loop->seats[cell];
-        if (seat && pki_seat_processor(seat) == at && !isnan(f->values[cell]) &&
-            pki_seat_share(seat) >= PURE * PKI_SEAT_ALL)
-            f->room[count++] = f->values[cell] - f->own[rank] - centre[b];
-    }
-    if (!count)
-        return false;
-    *to =
-        (sitter){.processor = at, .value = pki_samples_select_median(f->room, count), .rank = rank};
-    return true;
-}
-
-/* By block; to be freed. NULL without memory. */
-static double *centres(search *f, const size_t *ranks, size_t count)
-{
-    double *centre = pki_array_zeroed(f->loop->block_count, sizeof *centre);
-    for (size_t b = 0; centre && b < f->loop->block_count; b++) {
-        size_t n = 0;
-        for (size_t i = 0; i < count; i++) {
-            double value = f->values[pki_job_cell(f->of, b, ranks[i])] - f->own[ranks[i]];
-            if (!isnan(value))
-                f->room[n++] = value;
-        }
-        centre[b] = n ? pki_samples_select_median(f->room, n) : 0;
-    }
-    return centre;
-}
-
-static void begin_stays(search *f, const size_t *ranks, size_t count)
-{
-    double *centre = centres(f, ranks, count);
-    size_t n = 0;
-    f->failed |= !centre;
-    for (size_t i = 0; centre && i < count; i++)
-        n += find_stay(f, ranks[i], centre, &f->sitters[n]);
-    free(centre);
-    if (n)
-        qsort(f->sitters, n, sizeof *f->sitters, by_processor);
-    for (size_t begin = 0, k; begin < n; begin += k) {
-        const sitter *s = &f->sitters[begin];
-        for (k = 1; begin + k < n && s[k].processor == s->processor;)
-            k++;
-        for (size_t i = 0; k > 1 && k <= FEW && i < k; i++)
-            f->own[s[i].rank] += s[i].value - agreed_of_stays(s, k);
-    }
-}
-
 /* Does anybody share a processor? */
 static bool enter(search *f, const size_t *ranks, size_t count, bool last)
 {
@@ -890,7 +803,6 @@ static bool enter_host(search *f, uint32_t host, const size_t *ranks, size_t cou
                        pki_job_processors *out)
 {
     find_alone(f, ranks, count, out);
-    begin_stays(f, ranks, count);
     for (int turn = 0; turn < TURNS; turn++) {
         if (!enter(f, ranks, count, false))
             return true;

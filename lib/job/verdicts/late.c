@@ -78,8 +78,8 @@ static bool pki_job_is_worth_while(const pki_job_worth *w, size_t rank, const pk
 #define STANDS_OUT 2.0         /* times as long as others: always */
 #define STANDS_DETERMINED 0.02 /* the level, where the processors' part is off */
 #define STANDS_SPREAD 0.015    /* what ranks differ by then... */
-#define SOME 6                 /* ranks, of which several may be late */
 #define STANDS_RANKS 4         /* ...as if so many more than there are had been seen */
+#define STANDS_SEVERAL 6       /* from so many ranks on several may be late */
 
 typedef struct standing {
     uint32_t host, role;
@@ -120,8 +120,10 @@ static bool is_outlier(const standing *standings, size_t count, double level, bo
 static void judge_group(const standing *standings, size_t count, double level, bool determined,
                         bool *stands)
 {
-    size_t out = 0, hidden = determined && count >= SOME ? count / 3 - 1 : 0;
-    double each = level / (!determined ? 1 : count < SOME ? 2 : PKI_MAX((double)hidden, 1));
+    size_t out = 0, hidden = determined && count >= STANDS_SEVERAL ? count / 3 - 1 : 0;
+    double each = level / (!determined              ? 1
+                           : count < STANDS_SEVERAL ? 2
+                                                    : PKI_MAX((double)hidden, 1));
     for (size_t i = 0; i + 3 <= count && i <= PKI_MAX(out, hidden); i++)
         if (standings[i].late >= log(STANDS_OUT) ||
             is_outlier(&standings[i], count - i, each, determined))

@@ -198,8 +198,8 @@ typedef struct pki_job_worth {
  * - Three ranks say little of how much such ranks differ. So s is pooled with STANDS_SPREAD, which
  *   counts as STANDS_RANKS more ranks, also among the degrees of freedom (Smyth: Linear models and
  *   empirical Bayes methods, Statistical Applications in Genetics and Molecular Biology 3, 2004).
- *   It was 0.9 % in 45 healthy runs of LAMMPS and LULESH, 2 to 3 % beside a rank that is late. Of
- *   four ranks that are alike otherwise it takes 4.4 % to stand out, of eight 2.4. */
+ *   It was 1.0 % in 30 healthy runs of LAMMPS and LULESH, 1.2 to 2.4 % beside a rank that is late.
+ * Of four ranks that are alike otherwise it takes 4.4 % to stand out, of eight 2.4. */
 
 /* ---- hosts whose ranks want more processors than there are ---- */
 
@@ -233,22 +233,19 @@ pki_job_crowd *pki_job_find_crowds(const pki_job *j, size_t *count);
  *     y = w + p s + (1 - p) (the mean of s over the host's other processors) + noise
  *
  * s is the median over the ranks that were there, weighted by how much more of the block they were
- * there than elsewhere, w the median over the blocks, by turns: so what all ranks on a processor
- * have in common is the processor's. What is taken off a rank is what the *others* there say (where
- * there are up to three: all of them), less the mean of that over the host's ranks; a block in
- * which nobody else was there says nothing of it, and is left out. A rank that has been alone like
- * that in half of its blocks or more keeps all its values: it and its processor are not told apart.
+ * there than elsewhere, w the median over the blocks, by turns, from the same w for all ranks of a
+ * role on: so what all ranks on a processor have in common is the processor's. What is taken off a
+ * rank is what the *others* there say (where there are up to three: all of them), less the mean of
+ * that over the host's ranks; a block in which nobody else was there says nothing of it, and is
+ * left out. A rank that has been alone like that in half of its blocks or more keeps all its
+ * values: it and its processor are not told apart.
  *
- * Of few ranks on a processor one may take longer by itself, so s is no more than all of them say.
- * But in a single block noise may be larger than what one is late by, and that would halve it:
- * - Of two, s is no more than both say in blocks around which they differ by more than noise,
- *   whether w is taken off or not; elsewhere it is the mean of what makes them alike: who is late
- *   most of the run is not so before that. Of three it is what the middle one says.
- * - The turns begin with the same w for all ranks of a role, but for up to three ranks that are on
- *   one processor in most blocks: of what each takes there beyond the host's median, in the middle
- *   of all these blocks, w begins with what is more than all of them say. No turn changes that.
- * Who is late on the faster one of two processors may take no longer than those on the other: that
- * is not told from a processor that is faster still.
+ * Of two on a processor one may take longer by itself, so s is no more than both say. But in a
+ * single block noise may be larger than what one is late by, and that would halve it. So it holds
+ * for blocks around which they differ by more than noise, whether w is taken off or not; elsewhere
+ * s is the mean of what makes them alike: who is late most of the run is not so before that. Of
+ * three it is what the middle one says. Who is late on the faster one of two processors may take no
+ * longer than those on the other: that is not told from a processor that is faster still.
  *
  * A slow processor is a finding of its own: of the blocks in which it and the host's others had two
  * ranks and more each, the stretch with the most of s - (mean of s of the others) - 10 %, if that
